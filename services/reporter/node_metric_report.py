@@ -1,7 +1,7 @@
 """Report what this node uses as Koordinator's NodeMetric: a sample at a time in, its object at the API server out.
 
-Samples are taken in as they come; the object is written by a timer, and only what has changed. What its spec says is
-learned from the answer to each write, so that it is read apart only where nothing is written.
+Samples are taken in as they come; the object is written by a timer, and only what has changed. Before each report it
+is read: its spec says what is collected, and nothing is written while somebody else writes it.
 """
 
 import asyncio
@@ -17,6 +17,7 @@ from services.reporter.core.node_metric.figures import NodeMetricFigures, node_m
 from services.reporter.core.node_metric.status import left_over, node_metric_status
 from services.reporter.core.node_metric.usage_series import BYTES_PER_SLOT
 from services.reporter.core.node_metric.usage_windows import UsageWindows, UsedResources
+from services.reporter.core.node_metric.writer_turn import ReportTime, WriterTurn
 from services.reporter.settings import NodeMetricSettings, ReporterSettings
 from shared.contracts.allocation import Condition
 from shared.contracts.sample import NodeSample
@@ -56,7 +57,7 @@ class NodeMetricReport:
         self._written_s = self._due_s = 0.0
         self._writes = 0
         self._failure = ""
-        self._other_writer = False
+        self._turn = WriterTurn(MANAGER)
 
     def reconfigure(self, settings: ReporterSettings) -> None:
         """Take new settings."""
@@ -98,11 +99,13 @@ class NodeMetricReport:
         return self._settings.node_metric
 
     def _two_writers(self) -> str:
-        if not self._other_writer:
+        turn = self._turn
+        if not turn.other:
             return ""
         return (
-            f"somebody else writes NodeMetric {self._node} too: give koordlet --enable-node-metric-report=false, "
-            "or set reporter.node_metric.enabled: false here"
+            f"field manager {turn.other!r} writes NodeMetric {self._node} too: Sublet writes none until nobody has for "
+            f"{turn.wait_s:g} s; give koordlet --enable-node-metric-report=false, or set reporter.node_metric.enabled: "
+            "false here"
         )
 
     async def _follow(self, samples: Newest[NodeSample]) -> None:
@@ -111,6 +114,7 @@ class NodeMetricReport:
             now_s = self._clock.monotonic()
             if not self._ours.enabled or self._objects is None:
                 self._windows = self._written = None
+                self._turn = WriterTurn(MANAGER)
             elif sample is not None:
                 if self._windows is None:
                     self._windows, self._began_s = UsageWindows(self._policy), now_s
@@ -121,7 +125,7 @@ class NodeMetricReport:
         while True:
             await asyncio.sleep(self._settings.tick_s)
             if switch.observes:
-                self._written, self._failure, self._other_writer, self._due_s = None, "", False, 0.0
+                self._written, self._failure, self._due_s, self._turn = None, "", 0.0, WriterTurn(MANAGER)
                 continue
             now_s = self._clock.monotonic()
             if self._objects is None or self._windows is None or now_s < max(self._due_s, self._began_s + FIRST_S):
@@ -141,10 +145,14 @@ class NodeMetricReport:
                 self._failure = ""
 
     async def _report(self, objects: Objects) -> None:
+        standing = await self._standing(objects)
         # Before the first write: whoever wrote the spec says what is collected.
-        if self._written is None:
-            self._follow_spec(await self._standing(objects))
-        now_s = self._clock.monotonic()
+        self._follow_spec(standing)
+        now_s, period_s = self._clock.monotonic(), self._policy.report_s
+        if not self._turn.is_ours(standing, ReportTime(now_s, self._clock.wall(), period_s)):
+            self._written = None
+            self._due_s = now_s + min(period_s, self._turn.left_s)
+            return
         figures = None if self._windows is None else node_metric_figures(self._windows, self._policy, now_s)
         # Uses that are not known, as after the spec began anew, are no news.
         if figures is None:
@@ -152,17 +160,14 @@ class NodeMetricReport:
             return
         if (lent := self._lent()) is not None:
             figures = replace(figures, prod_reclaimable=UsedResources(lent.cpu_millis, lent.memory_bytes))
-        if self._written is not None and not self._news(self._written, figures, now_s):
-            standing = await self._standing(objects)
-            # Whoever has deleted it meant to have it anew.
-            if standing.get("status"):
-                self._follow_spec(standing)
-                self._due_s = now_s + self._policy.report_s
-                return
+        self._due_s = now_s + period_s
+        # Whoever has deleted it meant to have it anew.
+        if self._written is not None and not self._news(self._written, figures, now_s) and standing.get("status"):
+            return
+        self._turn.began_write()
         answer = await self._write(objects, figures)
+        self._turn.wrote(answer)
         self._written, self._written_s = figures, now_s
-        self._follow_spec(answer)
-        self._due_s = now_s + self._policy.report_s
 
     def _news(self, written: NodeMetricFigures, figures: NodeMetricFigures, now_s: float) -> bool:
         old = now_s - self._written_s >= max(UNCHANGED_S, self._policy.report_s)
@@ -194,8 +199,6 @@ class NodeMetricReport:
         )
         self._writes += 1
         others = left_over(answer.get("status"), status)
-        # Those of before the first write are what a predecessor left; later ones are somebody's who still writes.
-        self._other_writer = bool(others) and self._written is not None
         if others:
             answer = await objects.patch(NODE_METRICS, {**named, "status": others}, status=True) or answer
         return answer

@@ -11,6 +11,7 @@ from kube_cluster import IN_FORCE_LIMIT_S, SYSTEM, allowed, tried
 from kube_rig.cluster import Cluster, CommandError
 from rig_parts import until
 
+from services.reporter.core.node_metric.writer_turn import last_writers
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube.client import Kube
 from shared.adapters.kube.objects import KubeObjects
@@ -300,7 +301,11 @@ async def test_an_agent_writes_the_node_metric_of_its_own_node_and_never_its_spe
         assert await ours.get(NODE_METRICS, nodes[0]) is None
         await ours.create(NODE_METRICS, own)
         assert (await apply(own | used))["status"] == used["status"]
-        await ours.patch(NODE_METRICS, own | {"status": {"podsMetric": None}}, status=True)
+        there = await ours.patch(NODE_METRICS, own | {"status": {"podsMetric": None}}, status=True)
+        assert last_writers(there or {}) == ["sublet-node-metric"]
+        later = own | {"status": {"updateTime": "2026-01-01T00:01:00Z"}}
+        there = await KubeObjects(other, SystemClock(), manager="koordlet").patch(NODE_METRICS, later, status=True)
+        assert last_writers(there or {}) == ["koordlet"]
         with pytest.raises(Refused, match="writes of its own node alone, not of paper-2"):
             await ours.create(NODE_METRICS, foreign)
         await KubeObjects(other, SystemClock(), manager="koord-manager").create(NODE_METRICS, foreign | policy)

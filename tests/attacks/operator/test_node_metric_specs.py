@@ -1,6 +1,8 @@
-"""The spec of a NodeMetric as nobody means it, and pods by names that are none: what is written stays within bounds."""
+"""A NodeMetric as nobody means it, and pods by names that are none: what is written stays within bounds."""
 
 import json
+from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from odd_documents import odd_documents
@@ -9,6 +11,7 @@ from pydantic import ValidationError
 from services.reporter.core.node_metric.collect_policy import MOST_S, MOST_WINDOWS, collect_policy
 from services.reporter.core.node_metric.figures import node_metric_figures
 from services.reporter.core.node_metric.usage_windows import UsageWindows
+from services.reporter.core.node_metric.writer_turn import MOST_MANAGERS, NAME_CHARACTERS, ReportTime, WriterTurn
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeReading, NodeSample, PodReading
 
@@ -43,6 +46,35 @@ def test_odd_specs_are_followed_within_bounds() -> None:
         windows = UsageWindows(policy)
         windows.add(sample, 1.0)
         assert node_metric_figures(windows, policy, 1.0) is not None, name
+
+
+WRITTEN: dict[str, Any] = {
+    "metadata": {
+        "uid": "u",
+        "managedFields": [
+            {"manager": "koordlet", "subresource": "status", "fieldsV1": {"f:status": {"f:updateTime": {}}}}
+        ],
+    },
+    "status": {"updateTime": "2026-01-01T00:00:00Z"},
+}
+
+
+def test_odd_words_on_who_wrote_it_end_nothing_and_name_somebody_in_few_words() -> None:
+    time = ReportTime(100.0, datetime(2026, 1, 1, 0, 1, tzinfo=UTC), 60.0)
+    for name, document in odd_documents([WRITTEN], 2000, seed=18):
+        turn = WriterTurn("sublet-node-metric")
+        for _ in range(2):
+            assert len(turn.other) <= NAME_CHARACTERS, name
+            assert turn.is_ours(document, time) == (turn.other == ""), name
+        turn.wrote(document)
+
+
+def test_a_crowd_of_managers_is_not_read_to_its_end() -> None:
+    crowd = [{"manager": "x", "fieldsV1": {"f:status": {}}}] * MOST_MANAGERS
+    meta = {"managedFields": crowd + WRITTEN["metadata"]["managedFields"]}
+    turn = WriterTurn("sublet-node-metric")
+    assert not turn.is_ours(WRITTEN | {"metadata": meta}, ReportTime(0.0, datetime(2026, 1, 1, tzinfo=UTC), 60.0))
+    assert turn.other == "unknown"
 
 
 @pytest.mark.timeout(20)

@@ -1,32 +1,26 @@
-"""The NodeMetric over time, in virtual time: when it is written, by which spec, and what else writes it."""
+"""The NodeMetric over time, in virtual time: when it is written, by which spec, and what becomes of it in trouble."""
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 from fixture_types import Virtual
+from metered_node import GIB, ON, Node, Play, player
 
 from services.reporter.app import ReporterApp
 from services.reporter.core.mid.reclaimable import ProdReclaimable
-from services.reporter.node_metric_report import NO_API_SERVER, UNCHANGED_S, NodeMetricReport
+from services.reporter.node_metric_report import NO_API_SERVER, UNCHANGED_S
 from services.reporter.ports import ReporterPorts
-from services.reporter.settings import NodeMetricSettings, ReporterSettings
-from shared.adapters.clock import LoopClock
+from services.reporter.settings import ReporterSettings
 from shared.app import Context
-from shared.contracts.pod import Pod
-from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
 from shared.core.api_kind import NODE_METRICS, NODES
-from shared.core.node_mode import NodeSwitch
 from shared.errors import Refused
 from shared.fakes.memory_bus import MemoryBus
 from shared.fakes.memory_objects import MemoryObjects
 from shared.settings import CommonSettings, section
-from shared.wire import Newest, Wire
-
-GIB = 1 << 30
-ON = ReporterSettings(node_metric=NodeMetricSettings(enabled=True))
+from shared.wire import Wire
 
 
 class Writer:
@@ -39,75 +33,9 @@ class Writer:
         self._written.append(document)
 
 
-class Node:
-    """A node whose samples the test sends, and the API server that its NodeMetric is written to."""
-
-    def __init__(self, *, settings: ReporterSettings = ON, api: bool = True) -> None:
-        self.clock = LoopClock()
-        self.api = MemoryObjects(self.clock)
-        self.wire = Wire(MemoryBus(), self.clock, node="node1", service="metrics")
-        self.report = NodeMetricReport("node1", self.api if api else None, self.clock, settings, lambda: self.lent)
-        self.lent: ProdReclaimable | None = None
-        self.switch = NodeSwitch()
-
-    async def measure(self, seconds: int, cores: float = 1.0, **over: Any) -> None:
-        """A sample each second."""
-        used = ContainerReading(name="c", cpu_usage_cores=0.3, memory_rss_bytes=GIB)
-        pod = PodReading(pod=Pod(uid="aa", name="web"), containers=(used,))
-        fields: dict[str, Any] = {
-            "node_reading": NodeReading(online_cpus="0-9", cpu_usage_cores=cores, memory_total_bytes=10 * GIB,
-                                        memory_available_bytes=8 * GIB),
-            "pods": (pod,), "window_s": 1.0,
-        }  # fmt: skip
-        for _ in range(seconds):
-            await self.wire.publish(self.wire.stamp(NodeSample, **fields | over))
-            await asyncio.sleep(1)
-
-    @property
-    def status(self) -> Mapping[str, Any] | None:
-        found = self.api.documents.get((NODE_METRICS, "", "node1"))
-        return None if found is None else found.get("status")
-
-    @property
-    def writes(self) -> int:
-        """Of the status, without the making of the object."""
-        return sum(1 for verb, *_ in self.api.writes if verb != "create")
-
-    @property
-    def said(self) -> dict[str, str]:
-        return {condition.type: condition.message for condition in self.report.conditions()}
-
-    @contextlib.asynccontextmanager
-    async def running(self) -> Any:
-        samples: Newest[NodeSample] = await self.wire.newest(NodeSample)
-        task = asyncio.create_task(self.report.run(samples, self.switch))
-        try:
-            yield self
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-
-Story = Callable[[Node], Awaitable[None]]
-Play = Callable[..., Node]
-
-
 @pytest.fixture
 def play(virtual: Virtual) -> Play:
-    """Run a story, and return its node."""
-
-    async def run(story: Story, over: Mapping[str, Any]) -> Node:
-        async with Node(**over).running() as node:
-            await story(node)
-            found: Node = node
-            return found
-
-    def play(story: Story, **over: Any) -> Node:
-        node: Node = virtual(run(story, over))
-        return node
-
-    return play
+    return player(virtual)
 
 
 def test_it_is_made_and_written_soon_after_the_first_samples(play: Play) -> None:
@@ -199,35 +127,6 @@ def test_what_another_writer_left_goes_and_is_no_second_writer(play: Play) -> No
     assert node.status is not None
     assert "prodPeakMetric" not in node.status
     assert node.said == {}
-
-
-def test_a_second_writer_is_named(play: Play) -> None:
-    async def story(node: Node) -> None:
-        await node.measure(20)
-        theirs = {"updateTime": "2026-01-01T00:00:00Z", "nodeMetric": {"numaUsages": []}}
-        node.api.put(NODE_METRICS, {"metadata": {"name": "node1"}, "spec": {}, "status": theirs})
-        await node.measure(60, cores=5.0)
-
-    node = play(story)
-    assert "--enable-node-metric-report=false" in node.said["NodeMetricTwoWriters"]
-    assert node.status is not None
-    assert "numaUsages" not in node.status["nodeMetric"]
-
-
-def test_a_node_that_observes_leaves_it_to_whoever_writes_it(play: Play) -> None:
-    theirs = {"updateTime": "2026-01-01T00:00:00Z", "prodPeakMetric": {"resource": {}}}
-
-    async def story(node: Node) -> None:
-        node.switch.mode = "observe"
-        node.api.put(NODE_METRICS, {"metadata": {"name": "node1"}, "spec": {}, "status": theirs})
-        await node.measure(120)
-        assert (node.api.asked, node.status, node.said) == (0, theirs, {})
-        node.switch.mode = "enforce"
-        await node.measure(5)
-
-    node = play(story)
-    # What was used meanwhile is known: nothing has to be waited for.
-    assert (node.writes, node.said) == (2, {})
 
 
 def test_what_prod_pods_lend_is_told_where_it_is_known(play: Play) -> None:

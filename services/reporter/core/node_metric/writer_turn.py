@@ -1,0 +1,127 @@
+"""Decide before each report whether this node writes its NodeMetric: whoever else writes it goes first.
+
+Two writers would undo each other for ever, and readers would see figures jump. So this one waits as soon as the status
+is not as it has left it, and begins again where nobody has written for some periods. Each wait is twice as long as the
+one before: even with somebody who writes but now and then, turns end.
+
+Facts: docs/facts/koordinator-node-metric.md#who-writes-it.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from shared.core.object_reader import uid_of
+from shared.core.text.durations import NS_PER_S, moment_ns
+from shared.errors import Refused
+
+QUIET_PERIODS = 3
+"""Of the first wait: with periods of 60 s the figures are renewed before a scheduler takes them for expired (300 s)."""
+MOST_MANAGERS, NAME_CHARACTERS = 64, 60
+MOMENT_CHARACTERS = 40
+
+
+@dataclass(frozen=True, slots=True)
+class ReportTime:
+    """When a report is due, by both clocks, and how long a period is."""
+
+    now_s: float
+    wall: datetime
+    period_s: float
+
+
+class WriterTurn:
+    """Remembers what the status was when this node had written it, and since when somebody else writes it."""
+
+    def __init__(self, manager: str) -> None:
+        """`manager`: the field manager of this node's own writes."""
+        self._manager = manager
+        self._left: tuple[str, str | None] | None = None
+        self._theirs: tuple[str, str | None] | None = None
+        self._since_s = 0.0
+        self._periods = 0
+        self.wait_s = 0.0
+        """For how long nobody may have written before this node begins again."""
+        self.left_s = 0.0
+        """How much of that is left, when last asked."""
+        self.other = ""
+        """The field manager that writes it instead; "" while this node does."""
+
+    def began_write(self) -> None:
+        """A write is sent: without its answer it is not known what stands there."""
+        self._left = None
+
+    def wrote(self, answer: Mapping[str, Any]) -> None:
+        """The object as this node has left it."""
+        self._left = _standing(answer)
+
+    def is_ours(self, document: Mapping[str, Any], time: ReportTime) -> bool:
+        """Whether this node may write, by the object as it stands there now."""
+        found = _standing(document)
+        if self._theirs is None:
+            since_s = self._others_since_s(document, found, time)
+            if since_s is None:
+                return True
+            self._periods = max(QUIET_PERIODS, 2 * self._periods)
+            self._meet(document, found, since_s)
+        elif found != self._theirs:
+            self._meet(document, found, time.now_s)
+        self.wait_s = self._periods * time.period_s
+        self.left_s = self._since_s + self.wait_s - time.now_s
+        if self.left_s > 0:
+            return False
+        self._theirs, self.other = None, ""
+        return True
+
+    def _meet(self, document: Mapping[str, Any], found: tuple[str, str | None], since_s: float) -> None:
+        self._theirs, self._since_s = found, since_s
+        self.other = next(iter(last_writers(document)), "") or "unknown"
+
+    def _others_since_s(
+        self, document: Mapping[str, Any], found: tuple[str, str | None], time: ReportTime
+    ) -> float | None:
+        """Since when what stands there is somebody else's; None where it is this node's, or nobody's."""
+        status = document.get("status")
+        # An object of another UID was made anew: it is met as if for the first time.
+        if self._left is not None and self._left[0] == found[0]:
+            return None if found == self._left else time.now_s
+        if not status or self._manager in last_writers(document):
+            return None
+        # A predecessor may have ended long ago: what it has left behind needs no wait.
+        return time.now_s - _age_s(status, time.wall)
+
+
+def last_writers(document: Mapping[str, Any]) -> list[str]:
+    """The field managers whose `status.updateTime` stands there: every writer of a status writes that; [] if unsaid."""
+    meta = document.get("metadata")
+    entries = meta.get("managedFields") if isinstance(meta, Mapping) else None
+    return sorted(set(_owners(entries[:MOST_MANAGERS]))) if isinstance(entries, list) else []
+
+
+def _owners(entries: list[Any]) -> Iterator[str]:
+    for entry in entries:
+        fields = entry.get("fieldsV1") if isinstance(entry, Mapping) else None
+        status = fields.get("f:status") if isinstance(fields, Mapping) else None
+        name = entry.get("manager") if isinstance(status, Mapping) and "f:updateTime" in status else None
+        if isinstance(name, str) and name:
+            yield name[:NAME_CHARACTERS]
+
+
+def _standing(document: Mapping[str, Any]) -> tuple[str, str | None]:
+    """UID and status, as text that can be compared; None for a status that is none."""
+    try:
+        return uid_of(document), json.dumps(document.get("status"), sort_keys=True)
+    except (TypeError, ValueError, RecursionError):
+        return uid_of(document), None
+
+
+def _age_s(status: object, wall: datetime) -> float:
+    """By its `updateTime`; 0 where that cannot be read, or is yet to come."""
+    said = status.get("updateTime") if isinstance(status, Mapping) else None
+    try:
+        written_s = moment_ns(said[:MOMENT_CHARACTERS]) / NS_PER_S if isinstance(said, str) else wall.timestamp()
+    except Refused:
+        return 0.0
+    return max(0.0, wall.timestamp() - written_s)
