@@ -1,8 +1,7 @@
 """`sublet replay`: recordings and public traces through sizing policies, to compare them."""
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
@@ -10,17 +9,20 @@ from sublet.completion.names import complete_peer, complete_policy
 from sublet.replay.options import finite
 from sublet.terminal.formats import DOCUMENT, document_text
 
-if TYPE_CHECKING:
-    from sublet.replay.contender import Contender
-
 FILES = typer.Argument(
     metavar="FILE...", help="Recordings, PlanetLab days (csv, csv.xz), or CSV files time_s,id,usage_cores."
 )
 POLICY = typer.Option(
     "--policy",
     autocompletion=complete_policy,
-    metavar="NAME[:KEY=VALUE,…]",
+    metavar="NAME[=ALIAS][:KEY=VALUE,…]",
     help="A policy, with settings of it or of the advisor; all without it.",
+)
+PEER = typer.Option(
+    "--peer",
+    autocompletion=complete_peer,
+    metavar="NAME[=ALIAS][:KEY=VALUE,…]",
+    help="katalyst or koordinator, with its knobs, or oracle: the most that is possible.",
 )
 
 
@@ -32,12 +34,7 @@ def register(app: typer.Typer) -> None:
 def replay(
     files: Annotated[list[Path], FILES],
     policy: Annotated[list[str] | None, POLICY] = None,
-    peer: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--peer", autocompletion=complete_peer, help="The formulas of katalyst or koordinator as a row too."
-        ),
-    ] = None,
+    peer: Annotated[list[str] | None, PEER] = None,
     file_format: Annotated[
         Literal["auto", "recording", "planetlab", "csv"], typer.Option("--format", help="auto: by the content.")
     ] = "auto",
@@ -68,6 +65,12 @@ def replay(
             min=0, max=86400, callback=finite, metavar="SECONDS", help="How long more may run than is offered."
         ),
     ] = 60.0,
+    batch_work: Annotated[
+        float,
+        typer.Option(
+            min=0, max=31_536_000, callback=finite, metavar="SECONDS", help="After it a batch pod ends; 0: never."
+        ),
+    ] = 1800.0,
     plot: Annotated[Path | None, typer.Option(help="Write a page with curves of one node.")] = None,
     plot_node: Annotated[str, typer.Option(help="That node; without it the first one.")] = "",
     output: Annotated[str, DOCUMENT.option] = "table",
@@ -76,6 +79,7 @@ def replay(
 
     The same functions decide as in the advisor. The same input gives the same output, byte for byte.
     """
+    import math
     import sys
     import time
 
@@ -85,18 +89,19 @@ def replay(
     from sublet.replay.batch import BatchRules
     from sublet.replay.report import table
     from sublet.replay.report.page import page
+    from sublet.replay.rows import rows_of
     from sublet.replay.run import replay as run
     from sublet.replay.traces import loaders
     from sublet.replay.traces.tenants import Packing
     from sublet.terminal.stderr import print_error
 
     wanted = DOCUMENT.read(output)
-    rules = BatchRules(batch_pod_cores, evict_after)
+    rules = BatchRules(batch_pod_cores, evict_after, batch_work or math.inf)
     packing = Packing(cpus, True, pods_per_node, pod_cores, seed, step, between, nodes)
     started_s = time.perf_counter()
     traces = (trace for path in files for trace in loaders.traces(path, file_format, packing))
     outcome = run(
-        progress.each(traces, sys.stderr), _contenders(policy or (), peer or ()), rules, plot_node if plot else None
+        progress.each(traces, sys.stderr), rows_of(policy or (), peer or (), rules), rules, plot_node if plot else None
     )
     took_s = time.perf_counter() - started_s
     for line in progress.faults(outcome.faults):
@@ -113,22 +118,3 @@ def replay(
             raise Refused(f"--plot {plot}: {os_reason(error)}", reason="unwritable") from error
     typer.echo(table.table(found) if wanted.is_table else document_text(found, wanted))
     typer.echo(progress.speed(outcome, took_s), err=True)
-
-
-def _contenders(policies: Sequence[str], peers: Sequence[str]) -> "list[Contender]":
-    """The rows: the baseline, the policies, the peers."""
-    from services.advisor.registry import known_policies
-    from shared.core.text.did_you_mean import closest
-    from shared.errors import BadConfig
-    from sublet.replay.contender import StaticContender, policy_of
-    from sublet.replay.peers import PEERS, peer_row
-
-    for name in peers:
-        if name not in PEERS:
-            meant = closest(name, PEERS) or min(PEERS)
-            raise BadConfig(f"--peer {name}: known are {', '.join(sorted(PEERS))}; did you mean {meant}?")
-    if twice := next((name for name in policies if policies.count(name) > 1), None):
-        raise BadConfig(f"--policy {twice}: stands twice, and both rows would be the same; leave one out")
-    chosen: list[Contender] = [StaticContender(), *(policy_of(text) for text in policies or known_policies())]
-    taken = {row.name for row in chosen}
-    return [*chosen, *(peer_row(name, taken) for name in peers)]

@@ -66,9 +66,9 @@ def _setting_keys() -> Iterable[str]:
 
 
 def _peers() -> Iterable[str]:
-    from sublet.replay.peers import PEERS
+    from sublet.replay.rows import PEER_NAMES
 
-    return PEERS
+    return PEER_NAMES
 
 
 def _kinds() -> Iterable[str]:

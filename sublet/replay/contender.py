@@ -12,8 +12,8 @@ from services.advisor.settings import PolicyChoice, choose
 from shared.contracts.advice import PoolSize
 from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.text.did_you_mean import closest
-from shared.core.text.yaml_text import read_yaml
 from shared.errors import BadConfig, Refused
+from sublet.replay.row_text import RowText
 from sublet.replay.traces.frames import Trace
 
 MILLIS = 1000
@@ -144,29 +144,19 @@ class StaticContender:
 
 
 def policy_of(text: str) -> PolicyContender:
-    """A policy from `NAME` or `NAME:key=value,…`: keys of its own settings, or of the advisor's.
+    """A policy from `NAME[=ALIAS][:key=value,…]`: keys of its own settings, or of the advisor's.
 
     Raises:
         BadConfig: no such policy or key, or a value out of bounds.
     """
-    from shared.settings import MAX_VARIABLE_BYTES
-
-    name, colon, rest = text.partition(":")
-    if colon and not rest:
-        raise BadConfig(f"--policy {text}: want NAME, or NAME:key=value,key=value", reason="invalid")
-    given: dict[str, Any] = {}
-    for item in filter(None, rest.split(",")):
-        key, equals, value = item.partition("=")
-        if not equals or not key:
-            raise BadConfig(f"--policy {text}: want NAME:key=value,key=value, not {item!r}", reason="invalid")
-        given[key.strip()] = read_yaml(value, what=f"--policy {text}", max_bytes=MAX_VARIABLE_BYTES).value
+    row = RowText.of("--policy", text)
     try:
-        choice = choose(_section(name, given))
+        choice = choose(_section(row.name, row.given))
     except BadConfig as fault:
-        raise BadConfig(f"--policy {text}: {fault}{_meant(given)}", reason=fault.reason) from None
+        raise BadConfig(f"--policy {text}: {fault}{_meant(row.given)}", reason=fault.reason) from None
     if choice.problems:
         raise BadConfig(f"--policy {text}: {'; '.join(choice.problems)}", reason="invalid")
-    return PolicyContender(text, choice)
+    return PolicyContender(row.alias, choice)
 
 
 def _meant(given: Mapping[str, Any]) -> str:

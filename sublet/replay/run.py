@@ -6,13 +6,14 @@ Of batch work it sees what runs by its own offers.
 """
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
 from services.advisor.core.observation.sample_view import has_no_rates, view_of
-from sublet.replay.batch import Batch, BatchRules, after_offer
+from sublet.replay.batch import Batch, BatchRules
 from sublet.replay.contender import Contender, Sizes
+from sublet.replay.oracle import Oracle, OracleContender
 from sublet.replay.score import Score
 from sublet.replay.traces.frames import Faults, Frame, FrameLoad, Trace, load_of
 
@@ -51,6 +52,8 @@ class ReplayOutcome:
     """The whole comparison."""
 
     rows: tuple[ReplayRow, ...]
+    oracle: Score
+    """What can be reached at most, whether it is a row or not."""
     nodes: tuple[str, ...]
     frames: int
     trace_s: float
@@ -71,35 +74,46 @@ class _Run:
     def __init__(self, contender: Contender, trace: Trace, rules: BatchRules, curve: Curve | None) -> None:
         self.bounds = contender.bounds(trace)
         self.score, self._curve = Score(), curve
-        self._cpus, self._rules = trace.cpus, rules
+        self._cpus = trace.cpus
         self._decider = contender.start(trace)
         self._sizes: Sizes | None = None
-        self._batch = Batch()
+        self._batch = Batch(rules)
+        self._violated = False
 
-    def step(self, frame: Frame, view: View, load: FrameLoad, judge: bool) -> None:
-        """Judge what is in force, then let the contender decide anew."""
-        # Of the batch work that runs by the offers so far: an offer of this frame has its effect in the next.
-        wanted, batch_cores = load.tenants_cores, self._batch.cores(self._rules)
+    def step(self, frame: Frame, view: View, loads: tuple[FrameLoad, FrameLoad], judge: bool) -> None:
+        """Judge what is in force, then let the contender decide anew. `loads`: of this frame and of the next."""
+        load, coming = loads
         if self._sizes is not None:
-            violated = self.score.count(frame.covers_s, self._cpus, wanted, self._sizes, batch_cores)
-            if self._curve is not None:
-                if not self._curve.at_s:
-                    self._curve.start_s = frame.at_s - frame.covers_s
-                self._curve.add(frame.at_s, wanted, self._sizes, batch_cores, violated and frame.covers_s > 0)
-            used_cores = self._sizes.batch_use_cores(batch_cores)
-            # What the contender may see follows from its own sizes: no two have the same view from here on.
-            view = as_seen(view, wanted, self._sizes.tenants_cores, used_cores, load.system_cores)
+            view = self._judge(frame, view, load, self._sizes)
         # By a sample without rates the service does not decide either.
         if not judge:
             return
+        if isinstance(self._decider, Oracle):
+            self._decider.coming_cores = coming.tenants_cores
         before, self._sizes = self._sizes, self._decider.decide(view, load.system_cores, frame.at_s)
         if before is not None and (before.tenants_cores, before.batch_cores) != (
             self._sizes.tenants_cores,
             self._sizes.batch_cores,
         ):
             self.score.size_changes += 1
-        self._batch = after_offer(self._batch, self._sizes.offered_cores, frame.at_s, self._rules)
-        self.score.evictions = self._batch.evicted
+        self._batch.offer(self._sizes.offered_cores, frame.at_s)
+        self.score.count_batch(self._batch)
+
+    def _judge(self, frame: Frame, view: View, load: FrameLoad, sizes: Sizes) -> View:
+        """Count the time before a frame; what the contender may see of the frame after its own sizes."""
+        # Of the batch work that runs by the offers so far: an offer of this frame has its effect in the next.
+        wanted, batch_cores = load.tenants_cores, self._batch.cores
+        violated = self.score.count(frame.covers_s, self._cpus, wanted, sizes, batch_cores) and frame.covers_s > 0
+        self.score.episodes += violated and not self._violated
+        self._violated = violated
+        if self._curve is not None:
+            if not self._curve.at_s:
+                self._curve.start_s = frame.at_s - frame.covers_s
+            self._curve.add(frame.at_s, wanted, sizes, batch_cores, violated)
+        used_cores = sizes.batch_use_cores(batch_cores)
+        self._batch.run(frame.covers_s, used_cores)
+        # What the contender may see follows from its own sizes: no two have the same view from here on.
+        return as_seen(view, wanted, sizes.tenants_cores, used_cores, load.system_cores)
 
 
 def as_seen(view: View, wanted_cores: float, had_cores: float, batch_cores: float, system_cores: float) -> View:
@@ -132,19 +146,20 @@ def replay(
     Raises:
         Refused: a policy raised.
     """
-    scores = [Score() for _ in contenders]
-    curves: list[Curve | None] = [None] * len(contenders)
+    chosen = [*contenders, OracleContender(pod_cores=rules.pod_cores)]
+    scores = [Score() for _ in chosen]
+    curves: list[Curve | None] = [None] * len(chosen)
     faults, nodes, frames, longest_s = Faults(), [], 0, 0.0
     made: dict[str, None] = {}
     plotted, cpus = None, 0
     for trace in traces:
         wanted = plot_node is not None and plotted is None and plot_node in ("", trace.node)
         if wanted:
-            plotted, curves = trace.node, [Curve() for _ in contenders]
+            plotted, curves = trace.node, [Curve() for _ in chosen]
         cpus = trace.cpus if wanted else cpus if plotted else max(cpus, trace.cpus)
         runs = [
             _Run(contender, trace, rules, curve if wanted else None)
-            for contender, curve in zip(contenders, curves, strict=True)
+            for contender, curve in zip(chosen, curves, strict=True)
         ]
         count, last_s = _replay_node(trace, runs)
         nodes.append(trace.node)
@@ -154,9 +169,11 @@ def replay(
         for score, run in zip(scores, runs, strict=True):
             score.add(run.score)
         _gather(faults, trace.faults)
-    rows = tuple(ReplayRow(c.name, s, curve) for c, s, curve in zip(contenders, scores, curves, strict=True))
-    node_s = scores[0].node_s if scores else 0.0
-    return ReplayOutcome(rows, tuple(nodes), frames, longest_s, node_s, plotted, cpus, faults, tuple(made))
+    *rows, oracle = (ReplayRow(c.name, s, curve) for c, s, curve in zip(chosen, scores, curves, strict=True))
+    node_s = oracle.score.node_s
+    return ReplayOutcome(
+        tuple(rows), oracle.score, tuple(nodes), frames, longest_s, node_s, plotted, cpus, faults, tuple(made)
+    )
 
 
 def _replay_node(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
@@ -164,15 +181,27 @@ def _replay_node(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
     # Contenders with the same bounds see the same view: it is made once.
     distinct = list(dict.fromkeys(run.bounds for run in runs))
     count, first_s, last_s = 0, None, 0.0
-    for frame in trace.frames():
-        load = load_of(frame.sample)
+    for frame, loads in _with_loads(trace.frames()):
         views = {bounds: view_of(frame.sample, bounds) for bounds in distinct}
         judge = not has_no_rates(frame.sample, views[distinct[0]])
         for run in runs:
-            run.step(frame, views[run.bounds], load, judge)
+            run.step(frame, views[run.bounds], loads, judge)
         first_s = frame.at_s if first_s is None else first_s
         count, last_s = count + 1, frame.at_s
     return count, last_s - (first_s or 0.0)
+
+
+def _with_loads(frames: Iterator[Frame]) -> Iterator[tuple[Frame, tuple[FrameLoad, FrameLoad]]]:
+    """Each frame with its load and that of the next one, which the oracle knows; behind the last it stays."""
+    frame = next(frames, None)
+    if frame is None:
+        return
+    load = load_of(frame.sample)
+    for coming in frames:
+        next_load = load_of(coming.sample)
+        yield frame, (load, next_load)
+        frame, load = coming, next_load
+    yield frame, (load, load)
 
 
 def _gather(into: Faults, found: Faults) -> None:

@@ -3,11 +3,14 @@
 from dataclasses import dataclass, fields
 from typing import Self
 
+from sublet.replay.batch import Batch
 from sublet.replay.contender import Sizes
 
 # Use is a sum of floating point numbers; a millionth of a core is no violation.
 EPSILON_CORES = 1e-6
 HOUR_S = 3600.0
+_LARGEST = ("max_utilisation", "largest_shortage_cores")
+"""Of several nodes the largest counts; everything else adds up."""
 
 
 @dataclass(slots=True)
@@ -30,6 +33,15 @@ class Score:
     """The largest ratio of what tenants wanted to what they had."""
     size_changes: int = 0
     evictions: int = 0
+    promised_core_s: float = 0.0
+    """What the batch pods that were started wanted."""
+    wasted_core_s: float = 0.0
+    """What evicted batch pods had done."""
+    evicted_lives_s: float = 0.0
+    finished_pods: int = 0
+    episodes: int = 0
+    """How often tenants began to want more than they had."""
+    largest_shortage_cores: float = 0.0
 
     def count(self, covers_s: float, cpus: int, wanted_cores: float, sizes: Sizes, batch_cores: float) -> bool:
         """Count the time before a frame, with the sizes that were in force then; True where tenants wanted more."""
@@ -42,22 +54,33 @@ class Score:
         self.room_core_s += room * covers_s
         self.offered_core_s += sizes.offered_cores * covers_s
         self.batch_core_s += sizes.batch_use_cores(batch_cores) * covers_s
+        self.promised_core_s += batch_cores * covers_s
         # Without any room there is no ratio; the violation says it.
         if room > 0:
             self.max_utilisation = max(self.max_utilisation, wanted_cores / room)
         if violated:
             self.violation_s += covers_s
             self.violation_core_s += missing * covers_s
+            if covers_s > 0:
+                self.largest_shortage_cores = max(self.largest_shortage_cores, missing)
         return violated
 
     def add(self, other: Self) -> None:
         """Add another node's sums."""
         for field in fields(self):
             mine, theirs = getattr(self, field.name), getattr(other, field.name)
-            setattr(self, field.name, max(mine, theirs) if field.name == "max_utilisation" else mine + theirs)
+            setattr(self, field.name, max(mine, theirs) if field.name in _LARGEST else mine + theirs)
 
-    def figures(self) -> dict[str, float | int | None]:
-        """The row of the comparison: units in the names, None where nothing was counted."""
+    def count_batch(self, batch: Batch) -> None:
+        """Set what became of a node's batch pods."""
+        self.evictions, self.finished_pods = batch.evicted, batch.finished
+        self.wasted_core_s, self.evicted_lives_s = batch.wasted_core_s, batch.evicted_lives_s
+
+    def figures(self, oracle: Self) -> dict[str, float | int | None]:
+        """The row of the comparison: units in the names, None where nothing was counted.
+
+        Sums over time are among them, so that the rows of several documents can be added up.
+        """
         served_core_s = self.tenants_core_s - self.violation_core_s
         return {
             "offered_core_hours": round(self.offered_core_s / HOUR_S, 3),
@@ -71,6 +94,18 @@ class Score:
             "size_changes": self.size_changes,
             "tenant_utilisation_mean_percent": _percent(self.tenants_core_s, self.room_core_s),
             "tenant_utilisation_max_percent": round(100 * self.max_utilisation, 1) if self.node_s else None,
+            "oracle_percent": _percent(self.batch_core_s, oracle.batch_core_s),
+            "goodput_core_hours": round((self.batch_core_s - self.wasted_core_s) / HOUR_S, 3),
+            "wasted_core_hours": round(self.wasted_core_s / HOUR_S, 3),
+            "promised_core_hours": round(self.promised_core_s / HOUR_S, 3),
+            "offer_kept_percent": _percent(self.batch_core_s, self.promised_core_s),
+            "finished_pods": self.finished_pods,
+            "life_before_eviction_s": _ratio(self.evicted_lives_s, self.evictions, 1),
+            "episodes": self.episodes,
+            "largest_shortage_cores": round(self.largest_shortage_cores, 3),
+            "tenants_core_hours": round(self.tenants_core_s / HOUR_S, 3),
+            "room_core_hours": round(self.room_core_s / HOUR_S, 3),
+            "machine_core_hours": round(self.machine_core_s / HOUR_S, 3),
         }
 
 

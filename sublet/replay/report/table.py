@@ -1,5 +1,6 @@
 """The comparison as a table and as a document; the same input gives the same bytes."""
 
+import math
 from typing import Any
 
 from sublet.output import columns
@@ -9,17 +10,23 @@ from sublet.replay.run import ReplayOutcome
 _HOUR_S = 3600.0
 
 COLUMNS = (
-    ("offered core-h", "offered_core_hours", 1),
+    ("can run core-h", "batch_core_hours", 1),
+    ("oracle %", "oracle_percent", 1),
+    ("goodput core-h", "goodput_core_hours", 1),
+    ("kept %", "offer_kept_percent", 1),
     ("offered %", "offered_percent", 1),
     ("machine used %", "machine_used_percent", 1),
     ("violation s", "violation_s", 0),
     ("violation core-s", "violation_core_s", 0),
     ("violation ppm", "violation_ppm", 0),
+    ("episodes", "episodes", 0),
+    ("shortage cores", "largest_shortage_cores", 1),
     ("evictions", "evictions", 0),
     ("size changes", "size_changes", 0),
     ("tenants use %", "tenant_utilisation_mean_percent", 1),
     ("max %", "tenant_utilisation_max_percent", 0),
 )
+"""What can run stands first: an offer alone can be won by promising what is not there."""
 
 
 def document(outcome: ReplayOutcome, files: list[str], rules: BatchRules) -> dict[str, Any]:
@@ -32,21 +39,27 @@ def document(outcome: ReplayOutcome, files: list[str], rules: BatchRules) -> dic
         "lost_frames": outcome.faults.lost_frames,
         "refused_frames": len(outcome.faults.refused),
         "gaps_s": round(outcome.faults.gaps_s, 3),
-        "batch": {"pod_cores": rules.pod_cores, "evict_after_s": rules.evict_after_s},
+        "batch": {
+            "pod_cores": rules.pod_cores,
+            "evict_after_s": rules.evict_after_s,
+            "work_s": rules.work_s if math.isfinite(rules.work_s) else None,
+        },
         "frames_made_by": list(outcome.rules),
-        "rows": [{"name": row.name, **row.score.figures()} for row in outcome.rows],
+        "rows": [{"name": row.name, **row.score.figures(outcome.oracle)} for row in outcome.rows],
     }
 
 
 def headlines(found: dict[str, Any]) -> list[str]:
     """What was replayed, and how batch work behaves in it."""
+    work_s = found["batch"]["work_s"]
+    ends = "never end" if work_s is None else f"end after {work_s:g} s of work"
     batch, lost = found["batch"], found["lost_frames"] + found["refused_frames"]
     return [
         f"{', '.join(found['files'])}: {_count(found['nodes'], 'node')}, {found['node_hours']:g} node-hours, "
         f"{_count(found['frames'], 'frame')}" + (f", {lost} lost or refused" if lost else ""),
         *found["frames_made_by"],
-        f"batch pods of {batch['pod_cores']:g} cores fill the offer; what runs above it for "
-        f"{batch['evict_after_s']:g} s is evicted",
+        f"batch pods of {batch['pod_cores']:g} cores fill the offer and {ends}; what runs above it for "
+        f"{batch['evict_after_s']:g} s is evicted, the youngest first, and its work is lost",
     ]
 
 

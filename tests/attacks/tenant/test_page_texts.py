@@ -60,7 +60,7 @@ def replay_of(text: str) -> str:
         curve.offered_cores.append(1.0)
         curve.violated.append(True)
     score = Score(machine_core_s=10.0, tenants_core_s=9.0, node_s=3.0, offered_core_s=3.0, violation_core_s=3.0)
-    outcome = ReplayOutcome((ReplayRow(text, score, curve),), (text,), 3, 3.0, 3.0, text, 4, Faults(), (text,))
+    outcome = ReplayOutcome((ReplayRow(text, score, curve),), score, (text,), 3, 3.0, 3.0, text, 4, Faults(), (text,))
     return replay_page(outcome, document(outcome, [text], BatchRules(2.0, 60.0)))
 
 

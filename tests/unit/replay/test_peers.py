@@ -11,15 +11,17 @@ from services.advisor.core.model.figures import Figures, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
 from shared.contracts.pod import QosClass
+from shared.errors import BadConfig
 from sublet.replay.peers import (
     PEERS,
     KatalystPool,
+    KatalystRegulator,
     batch_allocatable_millis,
     katalyst_estimate_cores,
-    katalyst_round,
+    peer_of,
     suppressed_cpus,
 )
-from sublet.replay.traces.frames import Trace
+from sublet.replay.traces.frames import FrameLoad, Trace
 
 MACHINE = Trace("node1", 48, True, lambda: iter(()))
 BOUNDS = Bounds.of(48, smt=True)
@@ -56,13 +58,13 @@ def test_katalyst_estimate(figures: dict[str, Any], cores: float) -> None:
 
 @pytest.mark.parametrize(("need", "share"), [(0.0, 4), (1.25, 6), (2.0, 6), (3.0, 8), (100.0, 44)])
 def test_katalyst_sizes_of_the_quick_start(need: float, share: int) -> None:
-    assert katalyst_round(KatalystPool(), need, 48, True, 0.0).size == share
+    assert KatalystRegulator(48, True).round(KatalystPool(), need, 0.0).size == share
 
 
 def test_katalyst_grows_by_ten_a_round_and_shrinks_by_two_in_thirty_seconds() -> None:
     pool, sizes = KatalystPool(), []
     for at_s, need in [(0, 1.0), (5, 40.0), (10, 40.0), (15, 40.0), (20, 40.0), (25, 1.0), (30, 1.0), (55, 1.0)]:
-        pool = katalyst_round(pool, need, 48, True, at_s)
+        pool = KatalystRegulator(48, True).round(pool, need, at_s)
         sizes.append(pool.size)
     assert sizes == [6, 16, 26, 36, 44, 42, 42, 40]
 
@@ -90,7 +92,7 @@ def test_katalyst_acts_every_five_seconds_and_makes_up_for_a_longer_frame() -> N
 def test_koordinator_suppression(
     cpus: int, used: float, system: float, before: int | None, ticks: int, wanted: int
 ) -> None:
-    assert suppressed_cpus(cpus, used, system, before, ticks) == wanted
+    assert suppressed_cpus(cpus, FrameLoad(used, system), before, ticks) == wanted
 
 
 @pytest.mark.parametrize(
@@ -98,7 +100,7 @@ def test_koordinator_suppression(
 )
 def test_koordinator_batch_cpu(cpus: int, system: float, used: float, millis: int) -> None:
     """The second is the example of its release notes: 4541."""
-    assert batch_allocatable_millis(cpus, system, used) == millis
+    assert batch_allocatable_millis(cpus, FrameLoad(used, system)) == millis
 
 
 def test_koordinator_reports_the_mean_of_five_minutes_each_minute_and_only_what_differs() -> None:
@@ -118,6 +120,24 @@ def test_koordinator_reports_the_mean_of_five_minutes_each_minute_and_only_what_
 def test_koordinator_counts_the_request_of_a_pod_without_a_figure() -> None:
     decider = PEERS["koordinator"].start(MACHINE)
     assert decider.decide(view(container(request=10.0)), 0.0, 0.0).offered_cores == pytest.approx(18.8)
+
+
+def test_knobs_of_a_peer_are_its_thresholds() -> None:
+    wide = peer_of("koordinator", "wide", {"suppress": 85, "reclaim": 90}).start(MACHINE)
+    sizes = wide.decide(view(container(usage=10.0)), 0.0, 0.0)
+    assert sizes.batch_cores == 31  # 48 x 0.85 - 10
+    assert sizes.offered_cores == pytest.approx(33.2)  # 48 x 0.9 - 10
+    slim = peer_of("katalyst", "slim", {"reserve": 0, "factor": 2}).start(MACHINE)
+    assert slim.decide(view(container(usage=10.0)), 0.0, 0.0).tenants_cores == 20
+
+
+@pytest.mark.parametrize(
+    ("given_knobs", "word"),
+    [({"supress": 85}, "supress"), ({"suppress": 101}, "at most 100"), ({"reclaim": "much"}, "whole number")],
+)
+def test_a_knob_that_is_none_is_refused_with_those_that_are(given_knobs: dict[str, Any], word: str) -> None:
+    with pytest.raises(BadConfig, match=f"--peer k: .*{word}.*its knobs are suppress, reclaim"):
+        peer_of("koordinator", "k", given_knobs)
 
 
 @pytest.mark.parametrize("name", PEERS)

@@ -28,7 +28,8 @@ SHIPPED = Path(__file__).parents[3] / "examples" / "traces" / "web-and-batch.jso
 BASELINES = ["--policy", "canonical", "--peer", "katalyst", "--peer", "koordinator"]
 GOLDEN = """\
 web-and-batch.jsonl.gz: 1 node, 0.333 node-hours, 601 frames
-batch pods of 2 cores fill the offer; what runs above it for 60 s is evicted
+batch pods of 2 cores fill the offer and end after 1800 s of work; what runs above it for 60 s is evicted, the \
+youngest first, and its work is lost
 """
 
 
@@ -78,6 +79,24 @@ def test_a_peer_beside_the_policy_of_its_name_says_what_it_is(run: Run) -> None:
     result = run(SHIPPED, "-o", "json", "--policy", "koordinator", "--peer", "koordinator", "--peer", "katalyst")
     names = [row["name"] for row in json.loads(result.stdout)["rows"]]
     assert names == ["static", "koordinator", "koordinator (peer)", "katalyst"]
+
+
+def test_several_settings_of_one_policy_and_peer_have_names_of_their_own(run: Run) -> None:
+    policies = ["--policy", "canonical", "--policy", "canonical=wide:reserve_cores=8"]
+    peers = ["--peer", "koordinator:suppress=85,reclaim=90", "--peer", "oracle"]
+    result = run(SHIPPED, "-o", "json", "--batch-work", "0", *policies, *peers)
+    found = json.loads(result.stdout)
+    rows = {row["name"]: row for row in found["rows"]}
+    assert list(rows) == ["static", "canonical", "wide", "koordinator:suppress=85,reclaim=90", "oracle"]
+    assert rows["wide"]["offered_core_hours"] < rows["canonical"]["offered_core_hours"]
+    assert (rows["oracle"]["oracle_percent"], rows["oracle"]["violation_s"]) == (100.0, 0.0)
+    assert found["batch"]["work_s"] is None
+
+
+def test_the_first_column_is_what_can_run(run: Run) -> None:
+    header = run(SHIPPED, "--policy", "canonical", "--batch-work", "300").stdout.splitlines()[3]
+    assert header.split("  ")[0:1] == ["POLICY"]
+    assert header.removeprefix("POLICY").strip().startswith("CAN RUN CORE-H")
 
 
 def test_every_policy_is_compared_and_says_the_same_in_every_process() -> None:
@@ -148,6 +167,10 @@ def test_the_best_row_at_equal_violations(
     [
         (["--policy", "nothing"], BadConfig, "nothing"),
         (["--peer", "katalist"], BadConfig, "did you mean katalyst"),
+        (["--peer", "oracle:far=1"], BadConfig, "no knobs"),
+        (["--peer", "koordinator:suppress=200"], BadConfig, "at most 100"),
+        (["--policy", "canonical="], BadConfig, "want NAME, or NAME:key=value"),
+        (["--policy", "canonical=a", "--policy", "model=a"], BadConfig, "--policy a: stands twice"),
         (["--format", "csv"], Refused, "no text"),
         (["--plot", "/dev/null/x.html"], Refused, "x.html"),
         (["--plot", "out.html", "--plot-node", "other"], Refused, "other"),
@@ -169,7 +192,7 @@ def test_what_cannot_be_done_is_said_in_one_line(
     assert result.stdout == ""
 
 
-@pytest.mark.parametrize("option", ["--step", "--pod-cores", "--batch-pod-cores", "--evict-after"])
+@pytest.mark.parametrize("option", ["--step", "--pod-cores", "--batch-pod-cores", "--evict-after", "--batch-work"])
 @pytest.mark.parametrize("value", ["nan", "-1", "inf", "x"])
 def test_a_number_that_is_none_is_refused(run: Run, small: Path, option: str, value: str) -> None:
     result = run(small, option, value)

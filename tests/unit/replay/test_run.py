@@ -17,6 +17,7 @@ from services.advisor.registry import known_policies
 from shared.errors import BadConfig, Refused
 from sublet.replay.batch import BatchRules
 from sublet.replay.contender import Contender, PolicyContender, Sizes, StaticContender, policy_of
+from sublet.replay.oracle import OracleContender
 from sublet.replay.peers import PEERS
 from sublet.replay.run import as_seen, replay
 from sublet.replay.score import Score
@@ -46,7 +47,8 @@ class Scripted:
 
 
 def score(trace: Trace, contender: Contender, rules: BatchRules = RULES) -> dict[str, Any]:
-    return replay([trace], [contender], rules).rows[0].score.figures()
+    outcome = replay([trace], [contender], rules)
+    return outcome.rows[0].score.figures(outcome.oracle)
 
 
 def test_demand_is_judged_by_the_sizes_that_were_decided_before_it(trace: NewTrace) -> None:
@@ -166,8 +168,59 @@ def test_settings_of_the_policy_and_of_the_advisor_are_told_apart(trace: NewTrac
     assert more.rows[0].score.offered_core_s > more.rows[1].score.offered_core_s
 
 
-@pytest.mark.parametrize("contender", [*map(policy_of, known_policies()), *PEERS.values(), StaticContender()],
-                         ids=lambda contender: contender.name)  # fmt: skip
+def test_the_oracle_rounds_the_next_demand_up_and_offers_whole_pods(trace: NewTrace) -> None:
+    """It knows the 21 cores of the second frame when it decides on the first."""
+    found = score(trace([5.0, 21.0, 4.0]), OracleContender(pod_cores=3.0), BatchRules(pod_cores=3.0))
+    assert (found["violation_s"], found["oracle_percent"]) == (0.0, 100.0)
+    # 48 - 22 CPUs for eight pods of 3 cores, then 48 - 4 for fourteen.
+    assert found["offered_core_hours"] == round((24 + 42) * 2.0 / 3600, 3)
+
+
+def test_every_row_says_its_part_of_what_the_oracle_runs(trace: NewTrace) -> None:
+    wanted = [8.0] * 1000  # The oracle runs 40 cores.
+    assert score(trace(wanted), Scripted(28.0))["oracle_percent"] == 50.0
+    assert score(trace([48.0] * 3), Scripted(28.0))["oracle_percent"] is None
+
+
+def test_a_promise_that_is_not_kept_wins_nothing(trace: NewTrace) -> None:
+    class Boaster(Scripted):
+        def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:
+            return replace(super().decide(view, system_cores, now_s), offered_cores=40.0)
+
+    wanted = [8.0] * 1000
+    honest, boaster = score(trace(wanted), Scripted(28.0)), score(trace(wanted), Boaster(28.0))
+    assert boaster["offered_percent"] > honest["offered_percent"]
+    assert boaster["batch_core_hours"] == honest["batch_core_hours"]
+    assert (boaster["offer_kept_percent"], honest["offer_kept_percent"]) == (50.0, 100.0)
+
+
+def test_work_of_evicted_pods_is_lost(trace: NewTrace) -> None:
+    found = score(trace([1.0] * 100, step_s=30.0), Scripted(*[8.0] * 50, 28.0))
+    # Ten pods of 2 cores are evicted after 52 frames; in the last two all twenty run on half of their CPUs.
+    assert (found["evictions"], found["finished_pods"], found["life_before_eviction_s"]) == (10, 10, 1560.0)
+    assert found["wasted_core_hours"] == pytest.approx(10 * 2 * (50 + 1) * 30 / 3600, abs=0.001)
+    assert found["goodput_core_hours"] == pytest.approx(
+        found["batch_core_hours"] - found["wasted_core_hours"], abs=0.0015
+    )
+
+
+def test_episodes_and_the_largest_shortage_are_counted(trace: NewTrace) -> None:
+    found = score(trace([1.0, 12.0, 13.0, 1.0, 11.0, 1.0]), Scripted(10.0))
+    assert (found["violation_s"], found["episodes"], found["largest_shortage_cores"]) == (6.0, 2, 3.0)
+
+
+def test_sums_are_in_the_row_so_that_documents_add_up(trace: NewTrace) -> None:
+    found = score(trace([12.0] * 3, step_s=1800.0), Scripted(10.0))
+    assert (found["tenants_core_hours"], found["room_core_hours"], found["machine_core_hours"]) == (12.0, 10.0, 48.0)
+
+
+ORACLE_ROW = OracleContender()
+
+
+EVERYBODY = [*map(policy_of, known_policies()), *PEERS.values(), StaticContender(), ORACLE_ROW]
+
+
+@pytest.mark.parametrize("contender", EVERYBODY, ids=lambda contender: contender.name)
 @given(wanted=st.lists(st.floats(0, 60), min_size=2, max_size=25))
 def test_laws_of_every_contender(contender: Contender, wanted: list[float]) -> None:
     """The same twice; nobody gives more than the machine; what was missing is what was wanted above the room."""
@@ -175,6 +228,8 @@ def test_laws_of_every_contender(contender: Contender, wanted: list[float]) -> N
     first, again = (replay([trace], [contender], RULES, plot_node="").rows[0] for _ in range(2))
     assert first == again
     found: Score = first.score
+    assert 0 <= found.wasted_core_s <= found.batch_core_s + 1e-6
+    assert contender is not ORACLE_ROW or max(wanted) > 48 or found.violation_s == 0
     assert found.offered_core_s <= found.machine_core_s
     assert found.batch_core_s <= found.offered_core_s + 1e-6
     assert found.batch_core_s + found.tenants_core_s - found.violation_core_s <= found.machine_core_s + 1e-6

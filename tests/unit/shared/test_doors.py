@@ -53,7 +53,7 @@ OUR_OWN_FILES = {
 """In a state folder that is ours and nobody else may write, or shipped with the product."""
 WHAT_A_PERSON_GIVES = {
     "services/central/core/config.py", "shared/settings.py", "shared/text_file.py",
-    "sublet/replay/contender.py", "sublet/replay/traces/reading.py", "sublet/pods/applying.py",
+    "sublet/replay/row_text.py", "sublet/replay/traces/reading.py", "sublet/pods/applying.py",
     "sublet/sim/scenario.py", "sublet/whatif.py", "sublet/laws/given_settings.py", "sublet/configuration/slo.py",
     "sublet/migrate/plan/objects.py",
 }  # fmt: skip
