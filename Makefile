@@ -13,7 +13,7 @@ VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-compose test-kubernetes test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-compose test-kubernetes test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -118,6 +118,9 @@ image:                   ## build the image sublet:VERSION, which says which com
 
 bench: $(STAMP)          ## measure reaction times and footprint; prints a table; PARTS="reaction footprint" for some of it
 	$(BIN)/python -m bench $(PARTS)
+
+bench-kubernetes: rig-kubernetes  ## what the agent costs on a real kubelet, by cgroup, and how fast it is; as root on Debian 12, 25 min; PARTS="rest work" for some of it
+	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.kubernetes $(PARTS)
 
 bench-pod-start: rig-kubernetes  ## how long many pods at once take to be Ready on a busy node, without and with Sublet, as a ratio; 10 min
 	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.pod_start

@@ -1,51 +1,63 @@
-"""`make bench`: all measurements, or those named, in one table with machine, N and date; also in out/bench.json."""
+"""`make bench`: all measurements, or those named, in one table with machine, N, date, and what disturbed them.
 
+A part that was disturbed is measured again. The table is kept in out/bench, and compared with the last one kept there.
+"""
+
+import argparse
 import asyncio
-import json
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from bench import breach, calculators, footprint, metrics_pass, node_metric, reaction, source_cost, stored, webhook
-from bench.rigs.host import Row, machine, progress
+from bench.rigs.disturbance import REPEATS, Tries, Watch
+from bench.rigs.report import Row, Run, observed, progress, publish, run_before
+from shared.errors import Refused
 from shared.settings import CommonSettings
 from sublet.host.preflight import check_host
 
-OUT = Path("out/bench.json")
+NAME = "host"
 PARTS = {
     part.__name__.rpartition(".")[2]: part
     for part in (reaction, breach, stored, footprint, metrics_pass, source_cost, calculators, webhook, node_metric)
 }
 
 
-async def _measured(names: Sequence[str]) -> list[Row]:
+async def _measured(names: Sequence[str], repeats: int) -> list[Row]:
     rows: list[Row] = []
     for name in names:
-        rows += await PARTS[name].measure()
-        progress("")
+        tries = Tries[list[Row]](repeats)
+        while tries.wanted():
+            watch = Watch()
+            found = await PARTS[name].measure()
+            tries.add(found, watch.disturbance())
+            progress("")
+        rows += observed(*tries.best, len(tries.made))
     return rows
 
 
-def main(names: Sequence[str]) -> int:
+def main() -> int:
     """Measure these parts, all where none is named, and print."""
-    if unknown := [name for name in names if name not in PARTS]:
-        print(f"bench has no part {', '.join(unknown)}; there are {', '.join(PARTS)}", file=sys.stderr)
-        return 2
+    words = argparse.ArgumentParser(prog="make bench", description=__doc__)
+    words.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all where none is named")
+    words.add_argument("--repeats", type=int, default=REPEATS, help="of a part that was disturbed, at most")
+    words.add_argument("--against", type=Path, metavar="FILE", help="the run to compare with; else the last one here")
+    chosen = words.parse_args()
+    if unknown := [name for name in chosen.parts if name not in PARTS]:
+        words.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
     missing = check_host(CommonSettings())
     if missing:
         print("bench measures on real cgroups; this machine lacks: " + "; ".join(missing), file=sys.stderr)
         return 2
-    rows = asyncio.run(_measured(names or list(PARTS)))
-    width = max(len(row.what) for row in rows)
-    print(f"Sublet on {machine()}")
-    print(f"{'what':<{width}}  {'figure':>16}  {'N':>4}  target")
-    for row in rows:
-        print(f"{row.what:<{width}}  {row.figure:>16}  {row.n:>4}  {row.target}")
-    OUT.parent.mkdir(exist_ok=True)
-    OUT.write_text(json.dumps({"machine": machine(), "rows": [asdict(row) for row in rows]}, indent=1) + "\n")
+    try:
+        before = run_before(NAME, chosen.against)
+    except Refused as error:
+        print(f"bench: {error}", file=sys.stderr)
+        return 2
+    rows = asyncio.run(_measured(chosen.parts or list(PARTS), chosen.repeats))
+    publish(Run.here(NAME, rows), before)
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

@@ -6,7 +6,8 @@ import sys
 import time
 from pathlib import Path
 
-from bench.rigs.host import Row, dynamic_config, end, p50_p99, pod, progress, sublet
+from bench.rigs.host import dynamic_config, end, pod, sublet
+from bench.rigs.report import Row, p50_p99, progress
 from sublet.demo.chain import Chain
 from sublet.demo.watch import memory_free_bytes
 

@@ -1,27 +1,15 @@
 """What `sublet node` costs with 50 pods on this host: CPU share and resident memory at rest, over a minute."""
 
 import asyncio
-import os
 from pathlib import Path
 
-from bench.rigs.host import Row, end, pod, progress, sublet
+from bench.rigs.host import end, pod, sublet
+from bench.rigs.processes import cpu_seconds, memory_mib
+from bench.rigs.report import Row, progress
 from shared.adapters.local.pods import LocalPods
 
 PODS = 50
 START_TIMEOUT_S, SETTLE_S, SPAN_S = 120.0, 15.0, 60.0
-
-
-def cpu_seconds(pid: int) -> float:
-    """User and system time of a process."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def memory_mib(pid: int) -> tuple[float, float]:
-    """Resident and proportional set size in MiB."""
-    rows = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:])
-    rss_kib, pss_kib = int(rows["Rss"].split()[0]), int(rows["Pss"].split()[0])
-    return rss_kib / 1024, pss_kib / 1024
 
 
 async def _all_run(state_dir: Path, pods: int) -> None:

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 
-from bench.rigs.host import Row
 from bench.rigs.metrics import PERIOD_S, PROBE_S, TASKS, Rig, generated, moving, rig
+from bench.rigs.report import Row
 
 PODS = 50
 ROUNDS, SETTLE = 100, 20

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.rigs.host import Row, machine, progress
+from bench.rigs.report import Row, machine, progress
 from services.reporter.core.node_metric.collect_policy import CollectPolicy
 from services.reporter.core.node_metric.figures import node_metric_figures
 from services.reporter.core.node_metric.status import node_metric_status

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from bench.rigs.host import Row, end, p50_p99, pod, progress, sublet
+from bench.rigs.host import end, pod, sublet
+from bench.rigs.report import Row, p50_p99, progress
 from bench.rigs.stages import StageListener, listening, rows
 from sublet.demo.watch import TimelineRecorder
 

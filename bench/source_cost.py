@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.rigs.host import Row, machine
 from bench.rigs.metrics import PERIOD_S, Rig, rig
+from bench.rigs.report import Row, machine
 from services.metrics.core.figures.figure import Total
 from services.metrics.core.figures.target import Kind, Target
 from services.metrics.core.source import Source

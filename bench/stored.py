@@ -15,7 +15,7 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-from bench.rigs.host import Row, machine, p50_p99, progress
+from bench.rigs.report import Row, machine, p50_p99, progress
 from services.evictor.act.announcer import Announcer
 from services.evictor.act.executor import CallLimits, Executor, LastChecks
 from services.evictor.core.plugin import Candidate, Pressure

@@ -18,7 +18,7 @@ from http.client import HTTPConnection
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
-from bench.rigs.host import Row, machine, progress
+from bench.rigs.report import Row, machine, progress
 from services.central.adapters.webhook.certificate import renewed
 from services.central.adapters.webhook.server import WebhookServer
 from services.central.core.profiles.cluster_objects import NAMESPACES, PRIORITY_CLASSES

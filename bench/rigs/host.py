@@ -1,45 +1,16 @@
-"""What the measurements share: a run of Sublet on this host, pods in it, and rows of the table."""
+"""What measurements on this host share: a run of Sublet on its cgroups, and pods in it."""
 
 import asyncio
 import json
 import os
-import platform
 import sys
 import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
 
 from shared.settings import CommonSettings
-from sublet.demo.load import percentile
 from sublet.host.session import Session
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One figure: what, how large, how often measured, and the target (docs/facts/targets.md#reaction-and-cost)."""
-
-    what: str
-    figure: str
-    n: int
-    target: str
-
-
-def machine() -> str:
-    """This machine and day in one line."""
-    return (
-        f"{os.cpu_count()} CPUs, Linux {platform.release()}, Python {platform.python_version()}, "
-        f"{datetime.now(UTC):%Y-%m-%d}"
-    )
-
-
-def p50_p99(values_s: Sequence[float]) -> str:
-    """Median and 99th percentile in milliseconds."""
-    if not values_s:
-        return "nothing measured"
-    return " / ".join(f"{(percentile(list(values_s), p) or 0) * 1000:.0f}" for p in (50, 99)) + " ms"
 
 
 def dynamic_config(state_dir: Path) -> Path:
@@ -104,9 +75,3 @@ async def end(processes: Sequence[asyncio.subprocess.Process]) -> None:
         if process.returncode is None:
             process.terminate()
     await asyncio.gather(*(p.wait() for p in processes))
-
-
-def progress(text: str) -> None:
-    """One line that is written over, on a terminal; nothing otherwise."""
-    if sys.stderr.isatty():
-        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)

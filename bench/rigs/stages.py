@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.rigs.host import Row, p50_p99
+from bench.rigs.report import Row, p50_p99
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.ports import Received

@@ -87,6 +87,14 @@ class Crowd:
         """Whether everybody is."""
         return self._ready() == self.tenants + self.batch + 2
 
+    def wait_ready(self, count: int, limit_s: float) -> None:
+        """Wait until so many of them are ready.
+
+        Raises:
+            TimeoutError: they are not.
+        """
+        until(lambda: self._ready() >= count, limit_s, f"{count} pods of the crowd being Ready")
+
     def come_and_be_ready(self, limit_s: float) -> float:
         """Seconds until all the others have come and are ready, or the limit."""
         began_s = time.monotonic()

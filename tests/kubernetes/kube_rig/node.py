@@ -18,6 +18,8 @@ from kube_rig.isolation import NODE_IP, POD_NETWORK, Isolation
 NODE = "node-1"
 RUNTIME_SOCKET = Path("/run/containerd/containerd.sock")
 CNI_PROGRAMS = Path("/usr/lib/cni")
+MAX_PODS = 300
+"""Kubelet's own bound is 110 with those of the system; measurements put more on a node."""
 DOMAIN = "cluster.local"
 KUBELET_PORT, KUBELET_HEALTH_PORT, PROXY_HEALTH_PORT, DNS_HEALTH_PORT = 10250, 10248, 10256, 8053
 _EVICTION_HARD = {"memory.available": "100Mi"} | dict.fromkeys(
@@ -182,6 +184,7 @@ def _kubelet_config(authority: Authority) -> dict[str, object]:
         "failCgroupV1": False,
         "failSwapOn": False,
         "oomScoreAdj": 0,
+        "maxPods": MAX_PODS,
         "clusterDNS": [NODE_IP],
         "clusterDomain": DOMAIN,
         "resolvConf": "",

@@ -1,0 +1,124 @@
+"""`make bench-kubernetes`: all measurements, or those named, on a real kubelet; as root, takes 25 minutes.
+
+Prints one table with machine and N, and keeps it in out/bench.
+"""
+
+import argparse
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from kube_rig.cluster import CLUSTER, Cluster, running
+from kube_rig.images import build_product
+from kube_rig.product import Product
+from rig.packages import RigMissing
+
+from bench.kubernetes.agent import AgentPod
+from bench.kubernetes.cost import Plan, Targets, measure_cost
+from bench.kubernetes.crowds import at_rest, at_work, crowded, largest
+from bench.rigs.report import Row, Run, progress, publish, run_before
+from shared.errors import Refused
+
+NAME = "kubernetes"
+NO_ADMISSION: dict[str, Any] = {"admission": {"enabled": False}}
+"""The crowds' batch pods say no amounts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bench:
+    """What the parts measure on."""
+
+    cluster: Cluster
+    product: Product
+    plan: Plan
+    pods: int | None
+
+    def count(self, usual: int) -> int:
+        """How many pods a part puts on the node."""
+        return self.pods or usual
+
+
+def rest(bench: Bench) -> list[Row]:
+    """50 pods that sleep."""
+    count = bench.count(50)
+    return _cost(bench, at_rest(bench.cluster, count), f"{count} pods at rest", Targets("1 %", "80 MB"))
+
+
+def work(bench: Bench) -> list[Row]:
+    """110 pods that all work."""
+    count = bench.count(110)
+    return _cost(bench, at_work(bench.cluster, count), f"{count} pods at work", Targets("3 %", "110 MB"))
+
+
+def large(bench: Bench) -> list[Row]:
+    """250 pods as large as the API server takes them."""
+    count = bench.count(250)
+    return _cost(bench, largest(bench.cluster, count), f"{count} of the largest pods", Targets("", "bounded"))
+
+
+def _cost(bench: Bench, documents: list[dict[str, Any]], what: str, targets: Targets) -> list[Row]:
+    with _installed(bench.product), crowded(bench.cluster, documents, ready="volumes" not in documents[0]["spec"]):
+        return measure_cost(AgentPod.found(bench.cluster, bench.product), what, bench.plan, targets)
+
+
+@contextmanager
+def _installed(product: Product) -> Iterator[None]:
+    """As the chart installs it; each part has an agent of its own, for memory does not shrink."""
+    progress("Sublet comes")
+    product.install(NO_ADMISSION)
+    try:
+        yield
+    finally:
+        product.uninstall()
+        product.leave()
+
+
+PARTS: dict[str, Callable[[Bench], list[Row]]] = {"rest": rest, "work": work, "large": large}
+
+
+def main() -> int:
+    """Measure these parts, and print."""
+    usual = Plan()
+    words = argparse.ArgumentParser(prog="make bench-kubernetes", description=__doc__)
+    words.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all where none is named")
+    words.add_argument("--pods", type=int, help="so many instead of the part's own number")
+    words.add_argument("--runs", type=int, default=usual.runs, help="whose median is the figure")
+    words.add_argument("--span", type=float, default=usual.span_s, metavar="S", help="seconds of a run")
+    words.add_argument("--rest", type=float, default=usual.rest_s, metavar="S", help="seconds before the first run")
+    words.add_argument("--against", type=Path, metavar="FILE", help="the run to compare with; else the last one here")
+    chosen = words.parse_args()
+    if unknown := [name for name in chosen.parts if name not in PARTS]:
+        words.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
+    plan = Plan(chosen.rest, chosen.span, chosen.runs)
+    try:
+        CLUSTER.require_tools()
+        before = run_before(NAME, chosen.against)
+        rows = _measured(chosen.parts or list(PARTS), plan, chosen.pods)
+    except (RigMissing, Refused) as error:
+        print(f"bench-kubernetes: {error}", file=sys.stderr)
+        return 2
+    publish(Run.here(NAME, rows), before)
+    return 0
+
+
+def _say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def _measured(names: list[str], plan: Plan, pods: int | None) -> list[Row]:
+    rows: list[Row] = []
+    with CLUSTER.cache_held() as cache:
+        image = build_product(cache, _say)
+        with running(cache, _say) as cluster:
+            cluster.node.load(image.archive)
+            for name in names:
+                rows += PARTS[name](Bench(cluster, Product(cluster), plan, pods))
+                progress("")
+    return rows
+
+
+if __name__ == "__main__":
+    sys.exit(main())

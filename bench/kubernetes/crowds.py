@@ -1,0 +1,71 @@
+"""The pods beside which the agent is measured: at rest, all at work, and as large as an API server takes them."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from crowd import RECLAIMED, TENANT, Crowd, pod
+from kube_rig.cluster import Cluster
+
+from bench.rigs.report import progress
+
+AT_ONCE = 25
+"""Pods that start together: more, and a small machine is out of breath."""
+START_LIMIT_S = 600.0
+QUOTA = {"limits": {"cpu": "10m"}, "requests": {"cpu": "1m"}}
+SPIN = "while :; do :; done"
+LARGEST_BYTES = 256 << 10
+"""Of all annotations of an object, keys and values together (docs/facts/kubernetes.md#bounds-of-a-pods-size)."""
+FILLER = "bench.sublet.io/filler"
+
+Document = dict[str, Any]
+
+
+def at_rest(cluster: Cluster, count: int) -> list[Document]:
+    """Half tenants, half batch, which sleep."""
+    image = cluster.images.base.name
+    return [pod(f"rest-{n:03}", image, _level(n), "sleep", "infinity") for n in range(count)]
+
+
+def at_work(cluster: Cluster, count: int) -> list[Document]:
+    """Half tenants, half batch, each of which uses up a small quota all the time."""
+    image = cluster.images.base.name
+    found = [pod(f"work-{n:03}", image, _level(n), "sh", "-c", SPIN) for n in range(count)]
+    for one in found:
+        one["spec"]["containers"][0]["resources"] = QUOTA
+    return found
+
+
+def largest(cluster: Cluster, count: int) -> list[Document]:
+    """Pods with annotations up to the bound. They wait for a volume that never comes: once they ran, kubelet could not
+    read of them (docs/facts/kubernetes.md#bounds-of-a-pods-size).
+    """
+    image = cluster.images.base.name
+    found = [pod(f"large-{n:03}", image, _level(n), "sleep", "infinity") for n in range(count)]
+    for one in found:
+        notes = one["metadata"]["annotations"]
+        used = sum(len(key) + len(value) for key, value in notes.items())
+        notes[FILLER] = "x" * (LARGEST_BYTES - used - len(FILLER))
+        one["spec"]["volumes"] = [{"name": "never", "configMap": {"name": "there-is-none"}}]
+    return found
+
+
+def _level(number: int) -> str:
+    return RECLAIMED if number % 2 else TENANT
+
+
+@contextmanager
+def crowded(cluster: Cluster, documents: Sequence[Document], *, ready: bool = True) -> Iterator[None]:
+    """These pods for as long as the block lasts: Ready, or else there."""
+    crowd = Crowd(cluster, 0, 0)
+    try:
+        for begin in range(0, len(documents), AT_ONCE):
+            crowd.create(*documents[begin : begin + AT_ONCE])
+            there = min(len(documents), begin + AT_ONCE)
+            progress(f"{there} of {len(documents)} pods")
+            if ready:
+                crowd.wait_ready(there, START_LIMIT_S)
+        yield
+    finally:
+        progress("the pods end")
+        crowd.end()

@@ -1,0 +1,173 @@
+"""Rows of figures: the table that is printed, the file that is kept, and what the last run of this machine found."""
+
+import json
+import os
+import platform
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pydantic import TypeAdapter, ValidationError
+
+from bench.rigs.disturbance import Disturbance
+from shared.errors import Refused
+from shared.text_file import read_text
+from sublet.demo.load import percentile
+
+OUT = Path("out/bench")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One figure: what, how large, how often measured, and the target (docs/facts/targets.md#reaction-and-cost)."""
+
+    what: str
+    figure: str
+    n: int
+    target: str
+    meanwhile: str = ""
+    """What else the machine did; empty: nobody has looked."""
+
+
+def observed(rows: Sequence[Row], disturbance: Disturbance, tries: int) -> list[Row]:
+    """The rows with what others did while they were measured."""
+    said = f"{disturbance}" if tries == 1 else f"{disturbance}, best of {tries}"
+    return [replace(row, meanwhile=said) for row in rows]
+
+
+def hardware() -> dict[str, str | int]:
+    """What makes figures of two runs comparable."""
+    rows = Path("/proc/cpuinfo").read_text().splitlines()
+    model = next((row.partition(":")[2].strip() for row in rows if row.startswith("model name")), platform.machine())
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return {"cpus": os.cpu_count() or 1, "model": model, "memory_gib": round(memory_bytes / (1 << 30))}
+
+
+def machine() -> str:
+    """This machine and day in one line."""
+    return (
+        f"{os.cpu_count()} CPUs, Linux {platform.release()}, Python {platform.python_version()}, "
+        f"{datetime.now(UTC):%Y-%m-%d}"
+    )
+
+
+def p50_p99(values_s: Sequence[float]) -> str:
+    """Median and 99th percentile in milliseconds."""
+    if not values_s:
+        return "nothing measured"
+    return " / ".join(f"{(percentile(list(values_s), p) or 0) * 1000:.0f}" for p in (50, 99)) + " ms"
+
+
+def progress(text: str) -> None:
+    """One line that is written over, on a terminal; nothing otherwise."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of a bench: what it is called, where and when it was, and its rows."""
+
+    bench: str
+    hardware: dict[str, str | int]
+    machine: str
+    rows: list[Row]
+
+    @classmethod
+    def here(cls, bench: str, rows: list[Row]) -> "Run":
+        """One that has just ended on this machine."""
+        return cls(bench, hardware(), machine(), rows)
+
+    def text(self) -> str:
+        """The run as JSON."""
+        return json.dumps(asdict(self), indent=1) + "\n"
+
+
+_RUN = TypeAdapter(Run)
+
+
+def read_run(path: Path) -> Run:
+    """The run of a file.
+
+    Raises:
+        Refused: it cannot be read, or is no run of a bench.
+    """
+    text = read_text(path, what="the run to compare with")
+    try:
+        return _RUN.validate_json(text)
+    except ValidationError as error:
+        raise Refused(
+            f"{path}: not a run of a bench; name a file that make bench has written to {OUT}", reason="malformed"
+        ) from error
+
+
+def run_before(bench: str, against: Path | None, folder: Path = OUT) -> Run | None:
+    """The run to compare with: the one named, else the newest kept one on hardware as this; None: there is none.
+
+    Raises:
+        Refused: the one named cannot be read.
+    """
+    return read_run(against) if against else _last_run(bench, folder)
+
+
+def _last_run(bench: str, folder: Path) -> Run | None:
+    here = hardware()
+    for file in sorted(folder.glob(f"{bench}-*.json"), reverse=True):
+        try:
+            run = read_run(file)
+        except Refused:
+            continue
+        if run.hardware == here:
+            return run
+    return None
+
+
+def keep(run: Run, folder: Path = OUT) -> Path:
+    """Write a run beside those before it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{run.bench}-{datetime.now(UTC):%Y%m%d-%H%M%S}.json"
+    file.write_text(run.text())
+    return file
+
+
+def changes(now: str, before: str) -> str:
+    """The factor of each number of two figures; empty where they are not of one kind."""
+    kinds, numbers = ([one(text) for text in (now, before)] for one in (_kind, _numbers))
+    if kinds[0] != kinds[1] or not numbers[0]:
+        return ""
+    return " / ".join(f"x {new / old:.2f}" if old else "-" for new, old in zip(*numbers, strict=True))
+
+
+def _kind(text: str) -> str:
+    return _NUMBER.sub("#", text)
+
+
+def _numbers(text: str) -> list[float]:
+    return [float(word) for word in _NUMBER.findall(text)]
+
+
+def table(run: Run, before: Run | None) -> str:
+    """The run's rows, each beside its figure of the run before."""
+    old = {row.what: row.figure for row in before.rows} if before else {}
+    cells = [("what", "figure", "N", "target", *(("before", "change") if before else ()), "meanwhile")]
+    for row in run.rows:
+        compared = (old.get(row.what, ""), changes(row.figure, old.get(row.what, ""))) if before else ()
+        cells.append((row.what, row.figure, str(row.n), row.target, *compared, row.meanwhile))
+    widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
+    lines = [f"Sublet on {run.machine}"]
+    if before:
+        lines.append(f"before: {before.machine}")
+    for line in cells:
+        padded = [f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)]
+        lines.append("  ".join(padded).rstrip())
+    return "\n".join(lines)
+
+
+def publish(run: Run, before: Run | None, folder: Path = OUT) -> None:
+    """Print a run beside one before it, and keep it."""
+    print(table(run, before))
+    print(f"kept in {keep(run, folder)}")

@@ -1,0 +1,67 @@
+"""The table of a bench, the file that is kept of it, and the run it is compared with."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench.rigs.disturbance import Disturbance
+from bench.rigs.report import Row, Run, changes, keep, observed, publish, read_run, run_before, table
+from shared.errors import Refused
+
+REST = Row("CPU at rest", "4.00 % of a core", 3, "1 %")
+RUN = Run.here("kubernetes", [REST])
+
+
+@pytest.mark.parametrize(
+    ("now", "before", "said"),
+    [
+        ("1.00 % of a core", "4.00 % of a core", "x 0.25"),
+        ("67 (50) MiB", "134 (100) MiB", "x 0.50 / x 0.50"),
+        ("5 ms", "0 ms", "-"),
+        ("5 ms", "5 s", ""),
+        ("5 / 6 ms", "5 ms", ""),
+        ("nothing measured", "nothing measured", ""),
+        ("5 ms", "", ""),
+    ],
+)
+def test_figures_of_one_kind_are_compared_number_by_number(now: str, before: str, said: str) -> None:
+    assert changes(now, before) == said
+
+
+def test_a_kept_run_is_read_back(tmp_path: Path) -> None:
+    assert read_run(keep(RUN, tmp_path)) == RUN
+
+
+def test_the_last_run_of_this_machine_is_compared_with_and_no_other(tmp_path: Path) -> None:
+    assert run_before("kubernetes", None, tmp_path) is None
+    keep(RUN, tmp_path).rename(tmp_path / "kubernetes-1.json")
+    keep(replace(RUN, hardware={"cpus": 1024}), tmp_path).rename(tmp_path / "kubernetes-2.json")
+    (tmp_path / "kubernetes-3.json").write_text("{")
+    keep(replace(RUN, bench="host"), tmp_path)
+    assert run_before("kubernetes", None, tmp_path) == RUN
+
+
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": 7}', "[" * 100_000, '{"bench": 1e999}', "\x00"])
+def test_a_file_that_is_no_run_is_refused_with_its_name(text: str, tmp_path: Path) -> None:
+    file = tmp_path / "other.json"
+    file.write_text(text)
+    with pytest.raises(Refused, match=r"other\.json: not a run of a bench"):
+        run_before("kubernetes", file)
+
+
+def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(Refused, match="no such file"):
+        read_run(tmp_path / "none")
+
+
+def test_the_table_says_before_change_and_disturbance(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    now = observed([replace(REST, figure="1.00 % of a core")], Disturbance(0.3, 0.0, None, 2.0), 3)
+    publish(Run.here("kubernetes", now), RUN, tmp_path)
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("CPU at rest"))
+    assert "4.00 % of a core  x 0.25" in line
+    assert line.endswith("DISTURBED: others 30%, steal 0%, load 2.0, best of 3")
+
+
+def test_a_table_without_a_run_before_has_no_columns_for_one() -> None:
+    assert "before" not in table(RUN, None)
