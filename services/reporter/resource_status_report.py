@@ -77,4 +77,4 @@ class ResourceStatusReport:
 
     def _is_due(self, one: StatusToWrite, now_s: float) -> bool:
         text, at_s = self._sent.get(one.uid, ("", 0.0))
-        return text != one.text or now_s - at_s >= AGAIN_S
+        return text != one.text or (one.shows and now_s - at_s >= AGAIN_S)

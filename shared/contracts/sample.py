@@ -152,6 +152,9 @@ class PodReading(MessagePart):
 
     pod: Pod
     containers: tuple[ContainerReading, ...] = ()
+    annotations_left_out: bool | None = None
+    """True: annotations that somebody reads may be missing, because the message would be longer than its readers
+    read."""
 
     @property
     def memory_usage_bytes(self) -> int | None:

@@ -88,6 +88,13 @@ def test_who_made_a_pod_and_its_class_are_never_left_out() -> None:
     assert all(one.pod.labels[LABELS_READ[0]] == "BE" for one in fit.sample.pods)
 
 
+def test_a_pod_says_that_annotations_of_it_are_left_out_and_no_other_does() -> None:
+    pods = [reading(number, 20, words=500 * (number % 2)) for number in range(400)]
+    fit = fitted(sample(*pods), 480_000)
+    found = {(len(one.pod.annotations), one.annotations_left_out) for one in fit.sample.pods}
+    assert found == {(2, None), (1, True)}
+
+
 def test_pods_without_figures_go_first_and_are_counted() -> None:
     pods = [reading(number, measured=number % 2 == 0) for number in range(60)]
     fit = fitted(sample(*pods), LEAST_BYTES)

@@ -17,7 +17,7 @@ from services.reporter.settings import ReporterSettings
 from shared.adapters.clock import LoopClock
 from shared.adapters.files.node import NodeFile
 from shared.app import Context
-from shared.contracts.allocation import Allocation, PodAllocation
+from shared.contracts.allocation import Allocation, PodAllocation, PoolAllocation
 from shared.contracts.pod import Pod
 from shared.contracts.readiness import Readiness
 from shared.contracts.sample import NodeReading, NodeSample, NumaReading, PodReading
@@ -43,6 +43,10 @@ def own(pool: str = "dedicated", cpus: str = "2-3,26") -> tuple[PodAllocation, .
     return (PodAllocation(uid="dd", namespace="default", name="db", pool=pool, cpus=cpus),)
 
 
+def pool(name: str, cpus: str) -> PoolAllocation:
+    return PoolAllocation(pool=name, cpus=cpus)
+
+
 @pytest.mark.parametrize("qos", ["LSE", "LSR"])
 @pytest.mark.parametrize("said", [None, "{", "{}", '{"cpuset": "4-6"}'])
 def test_a_pod_that_says_other_cpus_than_it_has_or_none_is_written(
@@ -50,6 +54,31 @@ def test_a_pod_that_says_other_cpus_than_it_has_or_none_is_written(
 ) -> None:
     found = statuses_to_write(sample(pods=(pod(qos, said),)), allocation(pods=own()))
     assert found == (StatusToWrite("default", "db", "dd", TEXT),)
+
+
+@pytest.mark.parametrize("status", ["partial", "held", "floor"])
+def test_another_pods_failed_write_and_a_silent_advisor_keep_nobodys_cpus_unsaid(
+    sample: NewSample, allocation: NewAllocation, status: str
+) -> None:
+    pools = (pool("share", "4-23,27-47"), pool("dedicated", "2-3,26"), pool("reserve", "0-1"))
+    found = statuses_to_write(sample(pods=(pod(),)), allocation(pods=own(), pools=pools, status=status))
+    assert found == (StatusToWrite("default", "db", "dd", TEXT),)
+
+
+def test_written_in_part_two_pods_with_the_same_cpus_are_told_nothing(
+    sample: NewSample, allocation: NewAllocation
+) -> None:
+    both = (*own(), PodAllocation(uid="ee", namespace="default", name="db2", pool="dedicated", cpus="3-5"))
+    readings = (pod(), pod(uid="ee", name="db2"))
+    assert statuses_to_write(sample(pods=readings), allocation(pods=both, pools=(), status="partial")) == ()
+
+
+def test_a_pod_whose_annotations_are_left_out_of_the_sample_is_known_as_such(
+    sample: NewSample, allocation: NewAllocation
+) -> None:
+    reading = pod().model_copy(update={"annotations_left_out": True})
+    (found,) = statuses_to_write(sample(pods=(reading,)), allocation(pods=own()))
+    assert not found.shows
 
 
 def test_the_same_cpus_in_its_schedulers_words_stay_as_they_are(sample: NewSample, allocation: NewAllocation) -> None:
@@ -67,7 +96,9 @@ def test_the_same_cpus_in_its_schedulers_words_stay_as_they_are(sample: NewSampl
         pytest.param(pod(terminating=True), own(), {}, id="on its way out"),
         pytest.param(pod(), own(cpus=""), {}, id="no CPUs known"),
         pytest.param(pod(), own(), {"status": "failed"}, id="groups that cannot be read"),
-        pytest.param(pod(), own(), {"status": "partial"}, id="written in part"),
+        pytest.param(
+            pod(), own(), {"status": "partial", "pools": (pool("share", "3,8-9"),)}, id="in part: also others'"
+        ),
         pytest.param(pod(), own(), {"status": "dry-run", "mode": "observe"}, id="only looking"),
     ],
 )
@@ -76,7 +107,7 @@ def test_nothing_else_is_written(
     allocation: NewAllocation,
     reading: PodReading,
     of_pods: tuple[PodAllocation, ...],
-    status: dict[str, str],
+    status: dict[str, Any],
 ) -> None:
     assert statuses_to_write(sample(pods=(reading,)), allocation(pods=of_pods, **status)) == ()
 
@@ -114,6 +145,17 @@ async def test_what_is_sent_is_sent_once_and_again_where_it_does_not_show() -> N
     await world.report.write((), AGAIN_S + 1)
     await world.report.write(wanted("db"), AGAIN_S + 2)
     assert world.objects.asked == 3
+
+
+async def test_what_no_sample_can_show_is_sent_once() -> None:
+    world = World("db")
+    hidden = [StatusToWrite("default", "db", b"db".hex(), TEXT, shows=False)]
+    for minute in range(60):
+        await world.report.write(hidden, minute * AGAIN_S)
+    assert (world.objects.asked, world.annotations()[RESOURCE_STATUS]) == (1, TEXT)
+    # Other CPUs are news.
+    await world.report.write([StatusToWrite("default", "db", b"db".hex(), "{}", shows=False)], 61 * AGAIN_S)
+    assert world.objects.asked == 2
 
 
 async def test_another_pod_of_the_name_is_not_written_and_holds_up_nobody() -> None:

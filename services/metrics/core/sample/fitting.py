@@ -100,7 +100,9 @@ def _with_fewest(reading: PodReading) -> PodReading:
 
 def _bare(reading: PodReading) -> PodReading:
     made = {key: value for key, value in reading.pod.annotations.items() if key.startswith(CONFIG_PREFIX)}
-    return PodReading(pod=reading.pod.model_copy(update={"annotations": made}))
+    # What somebody compares with an annotation must not take it for removed.
+    left_out = True if len(made) < len(reading.pod.annotations) else None
+    return PodReading(pod=reading.pod.model_copy(update={"annotations": made}), annotations_left_out=left_out)
 
 
 STEPS: tuple[Shorter, ...] = (_with_sums, _with_fewest, _bare)
