@@ -163,7 +163,7 @@ class Bus(Protocol):
         ...
 
     async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = 2.0) -> bytes:
-        """Ask and wait for the answer.
+        """Ask another client and wait for the answer.
 
         Raises:
             Unavailable: nobody answers on that subject within the time.

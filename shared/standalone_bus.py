@@ -1,7 +1,8 @@
-"""A bus for several services in one process that goes on working while the server is away.
+"""A bus for several services in one process that hand each other their messages themselves, with and without a server.
 
-While connected it is the bus it stands on. While not, messages that never leave the node anyway are handed from
-service to service inside the process, so that a node keeps measuring, sizing, placing and evicting without NATS
+What one of them publishes reaches the others inside the process, and goes to the server for everybody else; the
+connection below must not bring it back (docs/facts/nats.md#no-echo). While the server is away, messages that never
+leave the node anyway flow on, so that a node keeps measuring, sizing, placing and evicting without NATS
 (docs/facts/safety-rules.md#the-same-services-everywhere). Durable publishes fail as they would, and the outbox keeps
 them.
 """
@@ -12,6 +13,7 @@ from dataclasses import dataclass
 
 import structlog
 
+from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.bus.subjects import ROOT, StreamSpec, subject_matches
 from shared.core.bus.stream_room import Cut
 from shared.ports import Bus, DurableMessage, Entry, Received, Stored, Subscription
@@ -39,13 +41,17 @@ class _Interest:
     # Asked at the delivery too: between `call_soon` and now the reader may have stopped.
     def hand(self, received: Received) -> None:
         if self.live:
-            self.handler(received)
+            try:
+                self.handler(received)
+            except Exception:  # one bad message must not end the subscription
+                log.exception("bus.handler_failed", subject=received.subject)
 
 
 class StandaloneBus:
-    """Delegates to `inner`; delivers node-local messages itself while `inner` is disconnected."""
+    """Delegates to `inner`; delivers what this process publishes to its own subscribers itself."""
 
     def __init__(self, inner: Bus) -> None:
+        """`inner` does not bring back what was sent through it."""
         self._inner = inner
         self._interests: list[_Interest] = []
         self._alone = False
@@ -57,18 +63,19 @@ class StandaloneBus:
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> bool:
         """Send and forget; while the server is away, to this process only. True: somebody can have heard it."""
-        # Over the wire first, also for neighbours in this process: handing over as well would deliver every message
-        # twice.
         sent = await self._inner.publish(subject, data, headers)
         # Said at the change alone: this runs for every message.
         self._say(alone=not sent)
-        if sent or not subject.startswith(NODE_REACH):
-            return sent
-        received = Received(subject, data, dict(headers or {}))
-        for interest in [i for i in self._interests if subject_matches(i.pattern, subject)]:
-            # On a later turn of the loop, as over a wire: a publisher never runs its readers.
-            asyncio.get_running_loop().call_soon(interest.hand, received)
+        if not sent and not subject.startswith(NODE_REACH):
+            return False
+        self._hand_over(subject, data, headers or {})
         return True
+
+    def _hand_over(self, subject: str, data: bytes, headers: Mapping[str, str]) -> None:
+        readers = [one for one in self._interests if subject_matches(one.pattern, subject)]
+        if readers:
+            # On a later turn of the loop, as over a wire: a publisher never runs its readers.
+            asyncio.get_running_loop().call_soon(_hand, readers, Received(subject, data, dict(headers)))
 
     def _say(self, *, alone: bool) -> None:
         if alone and not self._alone:
@@ -78,14 +85,16 @@ class StandaloneBus:
         self._alone = alone
 
     async def subscribe(self, subject: str, handler: Callable[[Received], None]) -> Subscription:
-        """Every message on a subject, from the server or, while it is away, from this process."""
+        """Every message on a subject, from the server and from this process."""
         interest = _Interest(subject, handler, await self._inner.subscribe(subject, handler), self._interests.remove)
         self._interests.append(interest)
         return interest
 
     async def publish_durable(self, message: DurableMessage, *, budget_s: float = 20.0) -> Stored:
         """As the inner bus: what must not be lost is not pretended to be stored."""
-        return await self._inner.publish_durable(message, budget_s=budget_s)
+        stored = await self._inner.publish_durable(message, budget_s=budget_s)
+        self._hand_over(message.subject, message.data, {**message.headers, MSG_ID: message.msg_id})
+        return stored
 
     async def replay(self, stream: str, subject: str, *, last_per_subject: bool = False) -> Sequence[Received]:
         """As the inner bus."""
@@ -136,3 +145,8 @@ class StandaloneBus:
     async def drain(self) -> None:
         """As the inner bus."""
         await self._inner.drain()
+
+
+def _hand(readers: Sequence[_Interest], received: Received) -> None:
+    for reader in readers:
+        reader.hand(received)

@@ -4,7 +4,6 @@ import asyncio
 import secrets
 import uuid
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast
 
 import structlog
@@ -25,11 +24,18 @@ log = structlog.get_logger()
 SAID_CHARACTERS = 300
 
 
-# All listeners of this process get the same payload one right after the other: few entries will do.
-@lru_cache(maxsize=4)
+# One of each kind: all listeners of this process get the same payload one right after the other. What was published
+# here is in it already and is not read at all; messages are frozen, so that services may share one.
+_newest: dict[type[Message], tuple[bytes, Message]] = {}
+
+
 def _decoded(message: type[Message], payload: bytes) -> Message:
-    """A message is read once, however many services of this process listen: messages are frozen."""
-    return message.decode(payload)
+    known = _newest.get(message)
+    if known is not None and known[0] == payload:
+        return known[1]
+    read = message.decode(payload)
+    _newest[message] = payload, read
+    return read
 
 
 def message_id(fact_id: str) -> str:
@@ -155,6 +161,7 @@ class Wire:
         `payload` is the message encoded, where its sender has done that already.
         """
         payload = message.encode() if payload is None else payload
+        _newest[type(message)] = payload, message
         return await self.bus.publish(state_subject(type(message), self.node) + suffix, payload)
 
     async def newest(self, message: type[M], *, suffix: str = "") -> Newest[M]:

@@ -18,7 +18,7 @@ import structlog
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats.bus import connect
+from shared.adapters.nats.bus import connect, connect_without_echo
 from shared.app import Plan, Runner
 from shared.build import BUILD
 from shared.errors import BadConfig, SubletError, Unavailable, Unfit
@@ -78,10 +78,10 @@ async def run_process(plans: Sequence[Plan], common: CommonSettings, raw: Mappin
         BadConfig: a service cannot use its settings.
         Unavailable: no NATS server within `connect_timeout_s`, or the HTTP port is taken.
     """
-    clock, stop = SystemClock(), asyncio.Event()
+    clock, stop, alone = SystemClock(), asyncio.Event(), len(plans) == 1
 
     async def to_nats() -> Bus:
-        return await connect(
+        return await (connect if alone else connect_without_echo)(
             common.nats_url,
             name=f"{process_name(plans)}/{common.node}",
             connect_timeout_s=common.connect_timeout_s,
@@ -95,7 +95,7 @@ async def run_process(plans: Sequence[Plan], common: CommonSettings, raw: Mappin
             return 0
         log.info("process.started", version=BUILD.version, revision=BUILD.revision, python=BUILD.python)
         # Alone in its process a service has no neighbours to hand messages to; it goes to its safe state without NATS.
-        runner = Runner(plans, bus if len(plans) == 1 else StandaloneBus(bus), clock, common, raw)
+        runner = Runner(plans, bus if alone else StandaloneBus(bus), clock, common, raw)
         gc.freeze()  # what is imported by now stays for good: the collector need not look at it again and again
         async with _http(common, runner):
             return await runner.run(stop)

@@ -75,6 +75,7 @@ class Interest:
     subject: str
     deliver: Callable[[Received], None]
     reachable: Callable[[], bool]
+    client: object
 
 
 @dataclass
@@ -94,7 +95,7 @@ class MemoryBroker:
         self.responders: dict[str, tuple[Callable[[bytes], bytes], Callable[[], bool]]] = {}
         self.published: Counter[str] = Counter()
         self._orders: list[_Order] = []
-        self._held: dict[str, Received] = {}
+        self._held: dict[str, tuple[Received, object]] = {}
         self._acks_to_lose = 0
         self._changed: set[Callable[[], None]] = set()
 
@@ -124,21 +125,22 @@ class MemoryBroker:
         for call in tuple(self._changed):
             call()
 
-    def route(self, message: Received) -> None:
-        """Deliver a message to every subscriber that can be reached, with the faults that were ordered."""
+    def route(self, message: Received, without: object = None) -> None:
+        """Deliver a message to every subscriber that can be reached, but for those of one client, with the faults that
+        were ordered."""
         self.published[message.subject] += 1
         kind = self._fault(message.subject)
         if kind == "drop":
             return
         if kind == "reorder":
-            self._held[message.subject] = message
+            self._held[message.subject] = message, without
             return
-        self._deliver(message)
+        self._deliver(message, without)
         if kind == "duplicate":
-            self._deliver(message)
+            self._deliver(message, without)
         held = self._held.pop(message.subject, None)
         if held is not None:
-            self._deliver(held)
+            self._deliver(*held)
 
     def store(self, message: Received, *, expect: int | None, now: float) -> Stored:
         """Keep a message in the stream that takes its subject.
@@ -161,8 +163,10 @@ class MemoryBroker:
         """The message of an acknowledgement."""
         return next(m for m in self.streams[where.stream].messages if m.sequence == where.sequence)
 
-    def _deliver(self, message: Received) -> None:
+    def _deliver(self, message: Received, without: object) -> None:
         for interest in tuple(self.interests):
+            if interest.client is without:
+                continue
             if interest.reachable() and subject_matches(interest.subject, message.subject):
                 interest.deliver(message)
 

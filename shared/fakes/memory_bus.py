@@ -40,8 +40,12 @@ class MemorySubscription:
 class MemoryBus:
     """One client. Several may share a broker; each can lose its connection and get it back by itself."""
 
-    def __init__(self, broker: MemoryBroker | None = None, clock: Clock | None = None, *, name: str = "test") -> None:
+    def __init__(
+        self, broker: MemoryBroker | None = None, clock: Clock | None = None, *, name: str = "test", echo: bool = True
+    ) -> None:
+        """Without `echo` its own messages do not come back to it."""
         self.broker = broker or MemoryBroker()
+        self._hears_itself = echo
         self.name = name
         self._clock: Clock = clock or LoopClock()
         self._online = True
@@ -77,7 +81,7 @@ class MemoryBus:
             telemetry.DROPPED.labels(self.name, "offline").inc()
             return False
         message = Received(subject, data, dict(headers or {}))
-        self.broker.route(message)
+        self.broker.route(message, without=None if self._hears_itself else self)
         with contextlib.suppress(Unavailable):  # a plain publish on a stream's subject is stored, and nobody told
             self.broker.store(message, expect=None, now=self._clock.monotonic())
         return True
@@ -92,7 +96,7 @@ class MemoryBus:
                 raise NotStored(f"{what}: the bus client is closed", reason="closed")
             if not self._online:
                 raise Unavailable(f"{what}: not connected", reason="offline")
-            self.broker.route(sent)
+            self.broker.route(sent, without=None if self._hears_itself else self)
             stored = self.broker.store(sent, expect=message.expect_last_subject_seq, now=self._clock.monotonic())
             first = self.broker.stored(stored)
             if (first.subject, first.data) != (message.subject, message.data):
@@ -108,6 +112,7 @@ class MemoryBus:
             subject,
             deliver=lambda message: self._post(subscription, handler, message),
             reachable=lambda: self.connected,
+            client=self,
         )
         subscription = MemorySubscription(lambda: _take_out(self.broker.interests, interest))
         self.broker.interests.append(interest)

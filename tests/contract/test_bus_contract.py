@@ -11,7 +11,7 @@ import pytest
 from fixture_types import Until
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.nats.bus import connect
+from shared.adapters.nats.bus import connect, connect_without_echo
 from shared.contracts.bus.subjects import StreamSpec
 from shared.errors import Conflict, IdTaken, NotStored, Unavailable
 from shared.fakes.memory_broker import MemoryBroker
@@ -34,8 +34,12 @@ class World:
 
     async def client(self) -> Bus:
         if self.kind in ("memory", "standalone"):
-            bus: Bus = MemoryBus(self.broker, SystemClock())
-            bus = StandaloneBus(bus) if self.kind == "standalone" else bus
+            alone = self.kind == "memory"
+            bus: Bus = MemoryBus(self.broker, SystemClock(), echo=alone)
+            bus = bus if alone else StandaloneBus(bus)
+        elif self.kind == "standalone over nats":
+            inner = await connect_without_echo(self.url, name="test/contract", connect_timeout_s=5, clock=SystemClock())
+            bus = StandaloneBus(inner)
         else:
             bus = await connect(self.url, name="test/contract", connect_timeout_s=5, clock=SystemClock())
         self.clients.append(bus)
@@ -50,9 +54,9 @@ class World:
                               "max_bytes": 1 << 20} | changes))  # type: ignore[arg-type]  # fmt: skip
 
 
-@pytest.fixture(params=["memory", "standalone", "nats"])
+@pytest.fixture(params=["memory", "standalone", "nats", "standalone over nats"])
 async def world(request: pytest.FixtureRequest) -> AsyncIterator[World]:
-    url = request.getfixturevalue("nats_server").url if request.param == "nats" else ""
+    url = request.getfixturevalue("nats_server").url if "nats" in request.param else ""
     world = World(request.param, url)
     yield world
     for bus in world.clients:
@@ -364,7 +368,8 @@ async def test_an_answer_that_fails_is_unavailable_with_the_reason(world: World,
     def fail(question: bytes) -> bytes:
         raise KeyError("no state yet")
 
-    await bus.serve(f"{world.area}.ask", fail)
+    other = await world.client()
+    await other.serve(f"{world.area}.ask", fail)
     with pytest.raises(Unavailable, match="no state yet"):
         await bus.request(f"{world.area}.ask", b"")
 
@@ -392,3 +397,18 @@ async def test_a_closed_client_answers_every_call_with_a_clear_word(world: World
     ):  # fmt: skip
         with pytest.raises(Unavailable):
             await call
+
+
+async def test_a_message_comes_once_to_whoever_shares_the_connection_with_its_sender(
+    world: World, bus: Bus, until: Until
+) -> None:
+    other = await world.client()
+    near: list[bytes] = []
+    far: list[bytes] = []
+    await bus.subscribe(f"{world.area}.x", lambda received: near.append(received.data))
+    await other.subscribe(f"{world.area}.x", lambda received: far.append(received.data))
+    for number in (b"1", b"2"):
+        assert await bus.publish(f"{world.area}.x", number)
+    await other.publish(f"{world.area}.x", b"3")
+    await until(lambda: b"3" in near and b"3" in far)
+    assert sorted(near) == sorted(far) == [b"1", b"2", b"3"]

@@ -62,6 +62,19 @@ async def connect(
     return NatsBus(link, pending_messages=pending_messages)
 
 
+async def connect_without_echo(url: str, *, name: str, connect_timeout_s: float, clock: Clock) -> "NatsBus":
+    """As `connect`, for a process whose services hand each other their messages: the server does not bring back what
+    was published here.
+
+    Raises:
+        BadConfig: as `connect`.
+        Unavailable: as `connect`.
+    """
+    link = Link(url, name=name, clock=clock, echo=False)
+    await link.open(connect_timeout_s)
+    return NatsBus(link)
+
+
 async def connect_at_once(url: str, *, name: str, timeout_s: float, clock: Clock) -> "NatsBus":
     """Connect to a server that is there now: one that refuses is not waited for, one that is silent for `timeout_s`.
 

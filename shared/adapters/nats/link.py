@@ -96,11 +96,11 @@ def _trust(to: NatsAddress) -> ssl.SSLContext:
 class Link:
     """The client, its callbacks and counters. `connected` is what decides whether a lossy message is sent at all."""
 
-    def __init__(self, url: str, *, name: str, clock: Clock) -> None:
+    def __init__(self, url: str, *, name: str, clock: Clock, echo: bool = True) -> None:
         self.client = Client()
         self.clock = clock
         self.service = name.partition("/")[0]
-        self._url, self._name = url, name
+        self._url, self._name, self._echo = url, name, echo
         self._closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._watchers: set[Callable[[], None]] = set()
         self._attempt = 0
@@ -203,6 +203,7 @@ class Link:
             tls=_trust(to) if to.encrypted else None,
             tls_handshake_first=to.encrypted,
             name=self._name,
+            no_echo=not self._echo,
             inbox_prefix=self._inbox(),
             # 60 by default, and then the client is closed for good (docs/facts/nats.md#the-python-client).
             max_reconnect_attempts=-1,

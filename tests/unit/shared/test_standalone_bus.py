@@ -1,4 +1,5 @@
-"""A node's bus while the server is away: its own messages flow, nothing durable is pretended, and it ends by itself."""
+"""A node's bus: services hand each other their messages; without the server they still do, and nothing durable is
+pretended."""
 
 import pytest
 from fixture_types import Until
@@ -14,7 +15,7 @@ EVERY_SAMPLE = "sublet.node.*.sample"
 
 @pytest.fixture
 def inner() -> MemoryBus:
-    return MemoryBus()
+    return MemoryBus(echo=False)
 
 
 @pytest.fixture
@@ -55,7 +56,36 @@ async def test_with_the_server_a_message_arrives_once(node: StandaloneBus, inner
     inner.go_online()
     await node.publish(SAMPLE, b"3")
     await until(lambda: len(got) >= 3)
-    assert sorted(received.data for received in got) == [b"1", b"2", b"3"]
+    assert [received.data for received in got] == [b"1", b"2", b"3"]
+
+
+async def test_neighbours_get_what_is_sent_for_everybody_and_what_others_send(
+    node: StandaloneBus, inner: MemoryBus, until: Until
+) -> None:
+    outside = MemoryBus(inner.broker)
+    near: list[Received] = []
+    far: list[Received] = []
+    await node.subscribe("sublet.>", near.append)
+    await outside.subscribe("sublet.>", far.append)
+    await node.publish("sublet.central.readiness", b"1")
+    await outside.publish(SAMPLE, b"2")
+    await until(lambda: len(far) == len(near) == 2)
+    assert [received.data for received in near] == [received.data for received in far] == [b"1", b"2"]
+
+
+async def test_a_reader_that_fails_keeps_no_other_from_hearing(
+    node: StandaloneBus, inner: MemoryBus, until: Until
+) -> None:
+    def fails(_received: Received) -> None:
+        raise ValueError("a fault of the reader")
+
+    got: list[Received] = []
+    await node.subscribe(SAMPLE, fails)
+    await node.subscribe(SAMPLE, got.append)
+    inner.go_offline()
+    await node.publish(SAMPLE, b"1")
+    await node.publish(SAMPLE, b"2")
+    await until(lambda: len(got) == 2)
 
 
 async def test_what_leaves_the_node_is_dropped_and_said_so(node: StandaloneBus, inner: MemoryBus) -> None:

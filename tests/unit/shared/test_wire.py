@@ -70,6 +70,35 @@ def test_the_newest_message_wins_and_is_handed_out_once(virtual: Virtual) -> Non
     virtual(story())
 
 
+def test_what_was_published_in_this_process_is_not_read_again(
+    virtual: Virtual, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And what somebody else sent is, each payload once, however many read it."""
+
+    async def story() -> None:
+        read: list[bytes] = []
+        decode = PoolAdvice.decode
+
+        def noted(payload: bytes) -> PoolAdvice:
+            read.append(payload)
+            return decode(payload)
+
+        monkeypatch.setattr(PoolAdvice, "decode", noted)
+        broker = MemoryBroker()
+        writer, stranger = wires(broker), wires(broker)
+        slots = [await wires(broker).newest(PoolAdvice) for _ in range(2)]
+        said = writer.stamp(PoolAdvice, **ADVICE)
+        await writer.publish(said)
+        assert [await slot.next() for slot in slots] == [said, said]
+        assert read == []
+        payload = stranger.stamp(PoolAdvice, **ADVICE).encode()
+        await stranger.bus.publish(SUBJECT, payload)
+        assert [await slot.next() for slot in slots] == [decode(payload)] * 2
+        assert read == [payload]
+
+    virtual(story())
+
+
 def test_the_age_is_counted_from_the_receipt_whatever_the_sender_says(virtual: Virtual) -> None:
     async def story() -> None:
         broker = MemoryBroker()
