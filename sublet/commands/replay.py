@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import typer
 
 from sublet.completion.names import complete_peer, complete_policy
-from sublet.replay.options import finite
+from sublet.replay.options import cores_list, finite
 from sublet.terminal.formats import DOCUMENT, document_text
 
 FILES = typer.Argument(
@@ -40,11 +40,13 @@ def replay(
     ] = "auto",
     cpus: Annotated[int, typer.Option(min=1, max=8192, help="CPUs of a node; a recording says its own.")] = 48,
     pods_per_node: Annotated[
-        int | None, typer.Option(min=0, help="Tenants on a node; 0: all. 12 for PlanetLab, all for a CSV.")
+        int | None,
+        typer.Option(min=0, help="Tenants on a node; 0: all. Without it what they request fills a PlanetLab node."),
     ] = None,
     pod_cores: Annotated[
-        float, typer.Option(min=0.001, max=8192, callback=finite, help="Cores that a tenant requests.")
-    ] = 4.0,
+        str,
+        typer.Option(metavar="CORES[,CORES…]", help="Cores that a tenant requests; of several each has its own nodes."),
+    ] = "4",
     seed: Annotated[int, typer.Option(help="Which tenants share a node.")] = 0,
     step: Annotated[
         float | None,
@@ -53,7 +55,8 @@ def replay(
         ),
     ] = None,
     between: Annotated[
-        Literal["hold", "linear"], typer.Option(help="Between two values: the first one, or a straight line.")
+        Literal["hold", "linear", "phase"],
+        typer.Option(help="Between two values: the first one, each tenant's at its own moment, or a straight line."),
     ] = "hold",
     nodes: Annotated[int, typer.Option(min=0, help="At most so many nodes of a file; 0: all.")] = 0,
     batch_pod_cores: Annotated[
@@ -95,9 +98,18 @@ def replay(
     from sublet.replay.traces.tenants import Packing
     from sublet.terminal.stderr import print_error
 
-    wanted = DOCUMENT.read(output)
+    wanted, amounts = DOCUMENT.read(output), cores_list(pod_cores)
     rules = BatchRules(batch_pod_cores, evict_after, batch_work or math.inf)
-    packing = Packing(cpus, True, pods_per_node, pod_cores, seed, step, between, nodes)
+    packing = Packing(
+        cpus=cpus,
+        pods_per_node=pods_per_node,
+        pod_cores=amounts[0],
+        swept=amounts if len(amounts) > 1 else (),
+        seed=seed,
+        step_s=step,
+        between=between,
+        nodes=nodes,
+    )
     started_s = time.perf_counter()
     traces = (trace for path in files for trace in loaders.traces(path, file_format, packing))
     outcome = run(

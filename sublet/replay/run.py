@@ -1,20 +1,20 @@
 """The replay: frame by frame, every contender sees what it may see, and what it decided before is judged.
 
-The sizes in force while a frame's demand arose are those decided on the frame before. Tenants cannot use more than
-they have: where they want more, a contender sees their use cut to what it gave them, and their load averages whole.
-Of batch work it sees what runs by its own offers.
+The sizes in force while a frame's demand arose are those decided on the frame before. What a contender sees of the
+frame follows from them (sublet/replay/seen.py).
 """
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
+from services.advisor.core.model.view import View
 from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from sublet.replay.batch import Batch, BatchRules
 from sublet.replay.contender import Contender, Sizes
 from sublet.replay.oracle import Oracle, OracleContender
 from sublet.replay.score import Score
+from sublet.replay.seen import TenantQueue, as_seen
 from sublet.replay.traces.frames import Faults, Frame, FrameLoad, Trace, load_of
 
 
@@ -78,6 +78,7 @@ class _Run:
         self._decider = contender.start(trace)
         self._sizes: Sizes | None = None
         self._batch = Batch(rules)
+        self._queue = TenantQueue()
         self._violated = False
 
     def step(self, frame: Frame, view: View, loads: tuple[FrameLoad, FrameLoad], judge: bool) -> None:
@@ -113,29 +114,11 @@ class _Run:
         used_cores = sizes.batch_use_cores(batch_cores)
         self._batch.run(frame.covers_s, used_cores)
         # What the contender may see follows from its own sizes: no two have the same view from here on.
-        return as_seen(view, wanted, sizes.tenants_cores, used_cores, load.system_cores)
-
-
-def as_seen(view: View, wanted_cores: float, had_cores: float, batch_cores: float, system_cores: float) -> View:
-    """The view with the tenants' use cut to what they had, and with the batch work of the replay, in cores.
-
-    FrameLoad averages stay: who waits for a CPU counts in them.
-    """
-    node_cores = min(wanted_cores, had_cores) + batch_cores + system_cores
-    view = replace(view, reclaimed_usage_cores=batch_cores, node_usage_cores=node_cores)
-    if wanted_cores <= had_cores:
-        return view
-    part = had_cores / wanted_cores
-    containers = tuple(_cut(c, part) if c.qos in CPU_TENANTS else c for c in view.containers)
-    pool = None if view.tenants_usage_cores is None else view.tenants_usage_cores * part
-    return replace(view, containers=containers, tenants_usage_cores=pool)
-
-
-def _cut(container: ContainerView, part: float) -> ContainerView:
-    usage = container.cpu.usage_cores
-    if usage is None:
-        return container
-    return replace(container, cpu=replace(container.cpu, usage_cores=usage * part))
+        if frame.covers_s <= 0:
+            self._queue.forget()
+        self._queue.pass_time(frame.covers_s, wanted, sizes.tenants_cores)
+        self.score.largest_queue_core_s = max(self.score.largest_queue_core_s, self._queue.core_s)
+        return as_seen(view, wanted, self._queue, used_cores, load.system_cores)
 
 
 def replay(

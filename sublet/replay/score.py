@@ -9,7 +9,7 @@ from sublet.replay.contender import Sizes
 # Use is a sum of floating point numbers; a millionth of a core is no violation.
 EPSILON_CORES = 1e-6
 HOUR_S = 3600.0
-_LARGEST = ("max_utilisation", "largest_shortage_cores")
+_LARGEST = ("max_utilisation", "largest_shortage_cores", "largest_queue_core_s")
 """Of several nodes the largest counts; everything else adds up."""
 
 
@@ -42,6 +42,8 @@ class Score:
     episodes: int = 0
     """How often tenants began to want more than they had."""
     largest_shortage_cores: float = 0.0
+    largest_queue_core_s: float = 0.0
+    """The most work of tenants that waited for CPUs."""
 
     def count(self, covers_s: float, cpus: int, wanted_cores: float, sizes: Sizes, batch_cores: float) -> bool:
         """Count the time before a frame, with the sizes that were in force then; True where tenants wanted more."""
@@ -103,6 +105,7 @@ class Score:
             "life_before_eviction_s": _ratio(self.evicted_lives_s, self.evictions, 1),
             "episodes": self.episodes,
             "largest_shortage_cores": round(self.largest_shortage_cores, 3),
+            "largest_queue_core_s": round(self.largest_queue_core_s, 3),
             "tenants_core_hours": round(self.tenants_core_s / HOUR_S, 3),
             "room_core_hours": round(self.room_core_s / HOUR_S, 3),
             "machine_core_hours": round(self.machine_core_s / HOUR_S, 3),

@@ -11,7 +11,7 @@ from typing import IO, BinaryIO, Literal
 from shared.errors import Refused
 from shared.text_file import os_reason
 from sublet.replay.traces.frames import Faults, Trace
-from sublet.replay.traces.planetlab import INTERVAL_S, MACHINES, looks_like_planetlab, read_planetlab
+from sublet.replay.traces.planetlab import INTERVAL_S, looks_like_planetlab, read_planetlab
 from sublet.replay.traces.reading import read_recording
 from sublet.replay.traces.tenants import Packing, nodes_of
 from sublet.replay.traces.usage_csv import looks_like_usage, read_usage
@@ -42,23 +42,28 @@ def traces(path: Path, file_format: FileFormat, packing: Packing) -> Iterator[Tr
 def _from_lines(name: str, source: BinaryIO, chosen: FileFormat, packing: Packing) -> Iterator[Trace]:
     """All series of a file are read before the first node: any of them may be on it.
 
-    Unless said otherwise twelve PlanetLab machines share a node, and all ids of a CSV.
+    Unless said otherwise so many PlanetLab machines share a node as together request all of it, and all ids of a CSV.
     """
-    faults = Faults()
     stem = name.split(".", maxsplit=1)[0]
-    with _text(source) as text:
-        lines = _whole_lines(name, text, faults)
-        if chosen == "planetlab":
-            series, interval_s, usual = read_planetlab(name, lines, packing.pod_cores, faults), INTERVAL_S, MACHINES
-        else:
-            (series, interval_s), usual = read_usage(name, lines, faults), 0
-    if packing.pods_per_node is None:
-        packing = replace(packing, pods_per_node=usual)
-    for number, trace in enumerate(nodes_of(series, interval_s, packing, stem)):
-        if number == 0:  # what was found in the file is told once
-            trace.faults.refused += faults.refused
-            trace.faults.lost_frames, trace.faults.notes = faults.lost_frames, faults.notes
-        yield trace
+    told = False
+    for one in packing.each():
+        faults = Faults()
+        source.seek(0)
+        with _text(source) as text:
+            lines = _whole_lines(name, text, faults)
+            if chosen == "planetlab":
+                series, interval_s = read_planetlab(name, lines, one.pod_cores, faults), INTERVAL_S
+                usual = max(1, int(one.cpus / one.pod_cores))
+            else:
+                (series, interval_s), usual = read_usage(name, lines, faults), 0
+        if one.pods_per_node is None:
+            one = replace(one, pods_per_node=usual)  # noqa: PLW2901
+        for trace in nodes_of(series, interval_s, one, stem):
+            if not told:  # what was found in the file is told once
+                trace.faults.refused += faults.refused
+                trace.faults.lost_frames, trace.faults.notes = faults.lost_frames, faults.notes
+                told = True
+            yield trace
 
 
 def _format_of(name: str, source: BinaryIO) -> FileFormat:

@@ -12,8 +12,6 @@ from sublet.replay.traces.tenants import TenantSeries
 INTERVAL_S = 300.0
 VALUES = 288
 MAX_PERCENT = 100
-MACHINES = 12
-"""On a node of 48 CPUs: with 4 cores each they request all of it."""
 
 
 def looks_like_planetlab(first_line: str) -> bool:

@@ -2,8 +2,11 @@
 
 The rules, all of them stated in docs/replay.md:
 - Packing: ids in the order of sha256("<seed>/<id>"), as many on a node as asked; what fills no whole node is left out.
-- Between values: a value holds from its time to the next one (`hold`), or the use goes in a straight line from one to
-  the next (`linear`). A frame every `step_s`; it says the use of the time that ends with it.
+- Between values: a value holds from its time to the next one (`hold`); so it does, but every tenant's values change at
+  a moment of its own within the interval (`phase`); or the use goes in a straight line from one to the next (`linear`).
+  A frame every `step_s`; it says the use of the time that ends with it.
+- Zeros: nothing that runs uses no CPU at all. In a tenant's first minute a zero may be a start, and is left; after that
+  it is what rounding left of a little, and becomes `IDLE_CORES`.
 - Presence: a tenant is there from its first value until one interval after its last.
 - Loads: the kernel's damping over 60 and 300 s of the use, as if every wanted core were one runnable task.
 """
@@ -12,7 +15,7 @@ import hashlib
 import math
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from shared.contracts.pod import Container, Pod
@@ -21,12 +24,20 @@ from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.errors import BadConfig
 from sublet.replay.traces.frames import Frame, Trace, node_name, sample_of
 
-Between = Literal["hold", "linear"]
+Between = Literal["hold", "linear", "phase"]
 LOAD1_S, LOAD5_S = 60.0, 300.0
 STEP_S = 30.0
 MAX_FRAMES = 5_000_000
 """Most frames of one node: two months of a frame a second."""
 MILLIS = 1000
+IDLE_CORES, START_S = 0.001, 60.0
+
+
+_BETWEEN: dict[Between, str] = {
+    "hold": "held",
+    "linear": "in a straight line",
+    "phase": "held, each tenant's from a moment of its own",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,12 +59,18 @@ class Packing:
     """0: all on one node; None: as the format has it."""
     pod_cores: float = 4.0
     """What each tenant requests; where the series are in percent, what 100 % means."""
+    swept: tuple[float, ...] = ()
+    """Values of `pod_cores` that are replayed one after the other, each with nodes of its own; empty: that one."""
     seed: int = 0
     step_s: float | None = None
     """None: 30 s, or the time between two values where that is shorter."""
     between: Between = "hold"
     nodes: int = 0
     """At most so many nodes; 0: all."""
+
+    def each(self) -> "list[Packing]":
+        """One for each value of `pod_cores`."""
+        return [replace(self, pod_cores=cores) for cores in self.swept] or [self]
 
 
 def nodes_of(series: Sequence[TenantSeries], interval_s: float, packing: Packing, name: str) -> Iterator[Trace]:
@@ -73,12 +90,13 @@ def nodes_of(series: Sequence[TenantSeries], interval_s: float, packing: Packing
     step_s = _step_s(name, interval_s, packing.step_s)
     rule = (
         f"{size} tenants of {packing.pod_cores:g} cores on {packing.cpus} CPUs, seed {packing.seed}; a frame every "
-        f"{step_s:g} s, values {'held' if packing.between == 'hold' else 'in a straight line'}"
+        f"{step_s:g} s, values {_BETWEEN[packing.between]}"
     )
     count = len(ordered) // size
+    sweep = f"-{packing.pod_cores:g}-cores" if packing.swept else ""
     for number in range(min(count, packing.nodes or count)):
         members = sorted(ordered[number * size : (number + 1) * size], key=lambda s: s.id)
-        node = f"{node_name(name)}-{number + 1:0{len(str(count))}}"
+        node = f"{node_name(name)}{sweep}-{number + 1:0{len(str(count))}}"
         resampled = _Resampled(node, members, interval_s, step_s, packing)
         yield Trace(node, packing.cpus, packing.smt, resampled.frames, rule=rule)
 
@@ -100,6 +118,7 @@ class _Tenant:
     def __init__(self, series: TenantSeries, packing: Packing, interval_s: float) -> None:
         self._series, self._linear = series, packing.between == "linear"
         self._end_s = series.times_s[-1] + interval_s
+        self._phase_s = interval_s * _fraction(f"{packing.seed}/{series.id}") if packing.between == "phase" else 0.0
         self._load1: float | None = None
         self._load5 = 0.0
         self.pod = _pod(series.id, packing.pod_cores)
@@ -109,6 +128,8 @@ class _Tenant:
         use = self._use(from_s, to_s)
         if use is None:
             return None
+        if use == 0 and from_s - self._series.times_s[0] >= START_S:
+            use = IDLE_CORES
         if self._load1 is None:
             self._load1 = self._load5 = use
         else:
@@ -122,13 +143,19 @@ class _Tenant:
         """The use in cores: the value at the start of the time, or that of the straight line at its middle."""
         times, cores = self._series.times_s, self._series.cores
         at_s = (from_s + to_s) / 2 if self._linear else from_s
-        index = bisect_right(times, at_s) - 1
-        if index < 0 or at_s >= self._end_s:
+        if not times[0] <= at_s < self._end_s:
             return None
+        # By its own phase a tenant's first value holds for longer, its last one for less: it comes and goes as ever.
+        index = max(0, bisect_right(times, at_s - self._phase_s) - 1)
         if not self._linear or index + 1 == len(times):
             return cores[index]
         part = (at_s - times[index]) / (times[index + 1] - times[index])
         return cores[index] + (cores[index + 1] - cores[index]) * part
+
+
+def _fraction(text: str) -> float:
+    """A number of 0 to 1 that is the text's own, in every Python."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6]) / 2**48
 
 
 def _pod(tenant: str, request_cores: float) -> Pod:

@@ -225,6 +225,29 @@ def test_the_rule_of_a_trace_is_printed(run: Run, tmp_path: Path) -> None:
     assert "2 tenants of 3 cores on 48 CPUs, seed 7; a frame every 30 s, values held" in result.stdout
 
 
+def test_amounts_of_cores_are_swept_over_the_tenants_of_a_trace_and_not_over_a_recording(
+    run: Run, small: Path, tmp_path: Path
+) -> None:
+    path = tmp_path / "day.csv"
+    path.write_text("".join(f"m{n},{','.join(['50'] * 288)}\n" for n in range(24)))
+    result = run(
+        path, small, "--policy", "canonical", "--pod-cores", "2,4", "--cpus", "8", "--nodes", "1", "-o", "json"
+    )
+    found = json.loads(result.stdout)
+    assert found["nodes"] == 3
+    assert [rule.split(" on ")[0] for rule in found["frames_made_by"]] == [
+        "4 tenants of 2 cores",
+        "2 tenants of 4 cores",
+    ]
+
+
+@pytest.mark.parametrize("text", ["1,x", "1,", "0,1", "2,2", ",".join(map(str, range(1, 19)))])
+def test_amounts_of_cores_that_are_none_are_refused(run: Run, small: Path, text: str) -> None:
+    result = run(small, "--pod-cores", text)
+    assert result.exit_code == 2
+    assert "--pod-cores" in result.stderr
+
+
 def test_a_long_curve_is_drawn_in_few_columns_and_loses_no_violation() -> None:
     curve = Curve()
     for n in range(10_000):

@@ -19,7 +19,7 @@ from sublet.replay.batch import BatchRules
 from sublet.replay.contender import Contender, PolicyContender, Sizes, StaticContender, policy_of
 from sublet.replay.oracle import OracleContender
 from sublet.replay.peers import PEERS
-from sublet.replay.run import as_seen, replay
+from sublet.replay.run import replay
 from sublet.replay.score import Score
 from sublet.replay.traces.frames import Frame, Trace, load_of
 
@@ -65,20 +65,7 @@ def test_the_first_frame_is_not_judged(trace: NewTrace) -> None:
 def test_a_contender_sees_no_more_use_than_it_gave(trace: NewTrace) -> None:
     contender = Scripted(10.0)
     replay([trace([8.0, 40.0, 8.0])], [contender], RULES)
-    assert contender.seen == [[8.0], [10.0], [8.0]]
-
-
-def test_load_averages_are_seen_whole(sample: NewSample) -> None:
-    from services.advisor.core.observation.sample_view import view_of
-
-    one = sample([20.0, 20.0])
-    pods = [pod.model_copy(update={"containers": (pod.containers[0].model_copy(update={"load1": 20.0}),)})
-            for pod in one.pods]  # fmt: skip
-    view = view_of(one.model_copy(update={"pods": tuple(pods)}), Bounds.of(48, smt=True))
-    cut = as_seen(view, 40.0, 10.0, 6.0, 1.0)
-    assert [(c.cpu.usage_cores, c.cpu.load1) for c in cut.containers] == [(5.0, 20.0)] * 2
-    assert (cut.reclaimed_usage_cores, cut.node_usage_cores) == (6.0, 17.0)
-    assert as_seen(view, 40.0, 40.0, 0.0, 0.0).containers == view.containers
+    assert contender.seen[:2] == [[8.0], [10.0]]
 
 
 def test_offered_time_and_size_changes_are_summed(trace: NewTrace) -> None:
@@ -207,6 +194,7 @@ def test_work_of_evicted_pods_is_lost(trace: NewTrace) -> None:
 def test_episodes_and_the_largest_shortage_are_counted(trace: NewTrace) -> None:
     found = score(trace([1.0, 12.0, 13.0, 1.0, 11.0, 1.0]), Scripted(10.0))
     assert (found["violation_s"], found["episodes"], found["largest_shortage_cores"]) == (6.0, 2, 3.0)
+    assert found["largest_queue_core_s"] == 2 * 2 + 2 * 3
 
 
 def test_sums_are_in_the_row_so_that_documents_add_up(trace: NewTrace) -> None:

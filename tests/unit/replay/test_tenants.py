@@ -10,7 +10,7 @@ from present import present
 
 from shared.errors import BadConfig
 from sublet.replay.traces.frames import Trace
-from sublet.replay.traces.tenants import MAX_FRAMES, Between, Packing, TenantSeries, nodes_of
+from sublet.replay.traces.tenants import IDLE_CORES, MAX_FRAMES, Between, Packing, TenantSeries, nodes_of
 
 
 def series(count: int = 1, cores: Sequence[float] = (1.0, 3.0, 2.0), interval_s: float = 300.0) -> list[TenantSeries]:
@@ -35,6 +35,35 @@ def test_a_value_holds_until_the_next_one_and_the_last_for_one_interval() -> Non
 def test_in_a_straight_line_each_step_has_the_value_of_its_middle() -> None:
     (trace,) = nodes_of(series(), 300.0, Packing(step_s=150.0, between="linear"), "day")
     assert uses(trace) == pytest.approx([1.0, 1.5, 2.5, 2.75, 2.25, 2.0, 2.0])
+
+
+def test_in_a_phase_of_its_own_each_tenant_changes_at_a_moment_of_its_own() -> None:
+    (trace,) = nodes_of(series(20), 300.0, Packing(step_s=1.0, between="phase"), "day")
+    found = [[pod.containers[0].cpu_usage_cores for pod in frame.sample.pods] for frame in trace.frames()]
+    assert {len(use) for use in found[:-1]} == {20}  # they come and go together all the same
+    rises = [[use[tenant] for use in found].index(3.0) for tenant in range(20)]
+    assert len(set(rises)) > 15
+    assert all(300 < at_s <= 601 for at_s in rises)
+    (again,) = nodes_of(series(20), 300.0, Packing(step_s=1.0, between="phase"), "day")
+    assert uses(again) == uses(trace)
+    (other,) = nodes_of(series(20), 300.0, Packing(step_s=1.0, between="phase", seed=1), "day")
+    assert uses(other) != uses(trace)
+
+
+def test_a_measured_zero_is_a_little_after_the_first_minute() -> None:
+    """Estimates pass over a figure of 0, for it may be a container that has not begun."""
+    (trace,) = nodes_of(series(cores=(0.0, 0.0)), 300.0, Packing(step_s=30.0), "day")
+    found = uses(trace)
+    assert found[:3] == [0.0] * 3
+    assert set(found[3:]) == {IDLE_CORES}
+
+
+def test_amounts_that_are_swept_are_told_apart_by_their_nodes() -> None:
+    packings = Packing(swept=(2.0, 8.0)).each()
+    assert [packing.pod_cores for packing in packings] == [2.0, 8.0]
+    names = [trace.node for packing in packings for trace in nodes_of(series(), 300.0, packing, "day")]
+    assert names == ["day-2-cores-1", "day-8-cores-1"]
+    assert Packing().each() == [Packing()]
 
 
 def test_frames_say_which_time_they_speak_for() -> None:
@@ -93,7 +122,7 @@ def test_what_makes_no_nodes_is_refused(found: list[TenantSeries], packing: Pack
 @given(
     cores=st.lists(st.floats(0, 8), min_size=1, max_size=12),
     step_s=st.sampled_from([7.0, 30.0, 60.0]),
-    between=st.sampled_from(["hold", "linear"]),
+    between=st.sampled_from(["hold", "linear", "phase"]),
 )
 def test_no_frame_says_more_or_less_than_the_values_around_it(
     cores: Sequence[float], step_s: float, between: Between
@@ -102,4 +131,4 @@ def test_no_frame_says_more_or_less_than_the_values_around_it(
     for frame in trace.frames():
         container = frame.sample.pods[0].containers[0] if frame.sample.pods else None
         for figure in (container.cpu_usage_cores, container.load1, container.load5) if container else ():
-            assert min(cores) - 1e-9 <= present(figure) <= max(cores) + 1e-9
+            assert min(cores) - 1e-9 <= present(figure) <= max(*cores, IDLE_CORES) + 1e-9

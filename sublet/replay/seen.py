@@ -1,0 +1,92 @@
+"""What a contender may see of a frame follows from its own sizes: tenants' use, what waits, and the batch work.
+
+Tenants cannot use more than they have. What they want beyond that queues, and is served as soon as there is room; until
+then it is seen as tasks that wait, in the load averages and as pressure. Clients do not wait for ever: work that has
+waited for `PATIENCE_S` is given up.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from services.advisor.core.model.figures import Figures
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, Signs, View
+
+PATIENCE_S = 30.0
+DRAIN_S = 10.0
+"""In this time a queue would be empty if each of its tasks had a CPU: the window of the kernel's short pressure."""
+PRESSURE_S, LOAD1_S, LOAD5_S = 10.0, 60.0, 300.0
+"""Windows of the kernel's averages."""
+
+
+@dataclass(slots=True)
+class TenantQueue:
+    """The work of one node's tenants that found no CPU."""
+
+    core_s: float = 0.0
+    served_cores: float = 0.0
+    """What the tenants used in the last frame."""
+    waiting_tasks: float = 0.0
+    pressure_percent: float = 0.0
+    load1: float = 0.0
+    load5: float = 0.0
+    """What the queue adds to the tenants' load averages."""
+
+    def pass_time(self, passed_s: float, wanted_cores: float, had_cores: float) -> None:
+        """Let time pass in which tenants wanted this much anew, and had this much."""
+        queued = self.core_s / max(passed_s, DRAIN_S)
+        self.served_cores = min(wanted_cores + queued, had_cores)
+        self.waiting_tasks = wanted_cores + queued - self.served_cores
+        left_core_s = self.core_s + (wanted_cores - self.served_cores) * passed_s
+        self.core_s = min(max(left_core_s, 0.0), PATIENCE_S * wanted_cores)
+        # The recorded averages count what is wanted anew; what waits from before comes on top.
+        self.load1 = _average(self.load1, queued, passed_s, LOAD1_S)
+        self.load5 = _average(self.load5, queued, passed_s, LOAD5_S)
+        self.pressure_percent = _average(
+            self.pressure_percent, 100.0 if self.waiting_tasks > 0 else 0.0, passed_s, PRESSURE_S
+        )
+
+    def forget(self) -> None:
+        """Begin anew, after a time of which nothing is known."""
+        self.core_s = self.waiting_tasks = self.pressure_percent = self.load1 = self.load5 = 0.0
+
+
+def as_seen(view: View, wanted_cores: float, queue: TenantQueue, batch_cores: float, system_cores: float) -> View:
+    """The view with the tenants' use as it was served, with what waits, and with the batch work, in cores."""
+    served = queue.served_cores
+    signs = view.signs
+    seen = replace(
+        view,
+        reclaimed_usage_cores=batch_cores,
+        node_usage_cores=served + batch_cores + system_cores,
+        signs=Signs(
+            (signs.waiting_tasks or 0.0) + queue.waiting_tasks,
+            max(signs.pressure_percent or 0.0, queue.pressure_percent),
+            signs.cycles_per_instruction,
+        ),
+    )
+    if wanted_cores <= 0 or (served == wanted_cores and queue.load5 <= 0):
+        return seen
+    containers = tuple(_shared(c, wanted_cores, queue) if c.qos in CPU_TENANTS else c for c in view.containers)
+    pool = None if view.tenants_usage_cores is None else view.tenants_usage_cores * served / wanted_cores
+    return replace(seen, containers=containers, tenants_usage_cores=pool)
+
+
+def _shared(container: ContainerView, wanted_cores: float, queue: TenantQueue) -> ContainerView:
+    """A container with its part of what was served and of what waits, by what it wanted."""
+    cpu = container.cpu
+    if cpu.usage_cores is None:
+        return container
+    part = cpu.usage_cores / wanted_cores
+    figures = Figures(
+        part * queue.served_cores,
+        None if cpu.load1 is None else cpu.load1 + part * queue.load1,
+        None if cpu.load5 is None else cpu.load5 + part * queue.load5,
+    )
+    runnable = None if container.runnable is None else container.runnable + part * queue.waiting_tasks
+    return replace(container, cpu=figures, runnable=runnable)
+
+
+def _average(before: float, now: float, passed_s: float, window_s: float) -> float:
+    """An average as the kernel damps it; what nobody could see of it any more is nothing."""
+    after = now + (before - now) * math.exp(-passed_s / window_s)
+    return after if after > 1e-9 else 0.0
