@@ -102,6 +102,7 @@ class QrmApp:
         # For the case without a checkpoint: what the kernel has is the best word on what pods were given.
         held = self._ports.groups.cpus_of([pod for pod in pods if pod.qos == DEDICATED_CORES])
         self._state = QrmState(held=held)
+        self._resume_groups()
         try:
             found = self._ports.checkpoints.load()
         except (Refused, OSError) as error:
@@ -109,7 +110,6 @@ class QrmApp:
             return
         if found is None:
             return
-        self._ports.groups.inherit(found.knobs)
         left_s = self._ports.lease.left_s() if self._ports.lease else 0.0
         self._state = QrmState(
             # Received long ago, so that it counts as "held" at most, and only for as long as the
@@ -119,6 +119,15 @@ class QrmApp:
             held={uid: CpuSet.parse(cpus) for uid, cpus in found.pods.items()},
         )
         log.info("checkpoint.resumed", advice=found.advice.ref, lease_left_s=round(left_s, 3), pools=found.pools)
+
+    def _resume_groups(self) -> None:
+        try:
+            owed = self._ports.groups.resume()
+        except (Refused, OSError) as error:
+            self._conditions.set("FormerValuesRefused", str(error))
+            owed = True
+        # Also where no advice ever came, and with it no lease that would tell of it.
+        self._restorer.owed |= owed
 
     def _due(self) -> bool:
         now_s, state = self._clock.monotonic(), self._state
@@ -326,7 +335,7 @@ class QrmApp:
             return
         pools = {pool.pool: pool.cpus for pool in allocation.pools}
         pods = {uid: str(cpus) for uid, cpus in self._state.held.items()}
-        self._ports.checkpoints.offer(self._state.active.advice, pools, pods, self._ports.groups.isolating)
+        self._ports.checkpoints.offer(self._state.active.advice, pools, pods)
 
     def health(self) -> ServiceHealth:
         """Well while fresh advice is applied as a whole."""

@@ -1,15 +1,14 @@
 """Wiring of qrm: real cgroups, this substrate's pods, the topology of this host, the lease and its watchdog."""
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 
 from services.qrm.adapters.checkpoint.file import CheckpointFile
+from services.qrm.adapters.checkpoint.former_values import FormerValuesFile
 from services.qrm.adapters.checkpoint.writer import CheckpointWriter
-from services.qrm.adapters.kernel.cache_shares import CacheShares
 from services.qrm.adapters.kernel.groups import CgroupGroups
-from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.kubelet import KernelPins, exclusive_cpus, sees_folder
 from services.qrm.adapters.kernel.machine import HostMachine, numa_memory_bytes
-from services.qrm.adapters.kernel.restore import restore_kubelet_groups
 from services.qrm.adapters.kernel.start_watch import StartWatch, process_name
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.adapters.lease.client import LeaseClient
@@ -19,18 +18,16 @@ from services.qrm.adapters.offload.loop import OffloadLoop
 from services.qrm.adapters.offload.offloader import CgroupOffloader
 from services.qrm.adapters.resctrl.tree import ResctrlTree
 from services.qrm.app import QrmApp
-from services.qrm.core.isolation.rules import NEUTRAL
-from services.qrm.core.isolation.wanted import may_be_given
 from services.qrm.core.writes.outcome import Problem
 from services.qrm.ports import QrmPorts
 from services.qrm.settings import NAME, QrmSettings
 from shared import telemetry
+from shared.adapters.files.boot import this_boot
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.adapters.host.sysfs import offline_cpus, read_topology
 from shared.adapters.pod_sources import pod_source
 from shared.app import App, Context, Plan
-from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import Layout, OwnLayout
 from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Refused
@@ -55,23 +52,20 @@ def restore(common: CommonSettings, *, patience_s: float) -> tuple[Problem, ...]
         if pods.generation() == 0:  # no pod was ever known here, so nothing was written
             return ()
         machine = _machine(common, cgroups, KernelPins(cgroups, layout, pods).read)
-        writer = CgroupWriter(cgroups, layout.top)
-        isolation = GroupIsolation(writer)
-        isolation.adopt(may_be_given(pods.pods(), layout, _knobs(common)))
-        left = [*isolation.give_back(), *CacheShares(ResctrlTree(common.host_root), cgroups, layout).give_back()]
-        problems = (*restore_kubelet_groups(writer, layout, machine, pods.pods()), *left)
+        groups = CgroupGroups(
+            CgroupWriter(cgroups, layout.top), machine, layout, ResctrlTree(common.host_root), _record(common)
+        )
+        # What cannot be read is given back as far as it may have been written.
+        with suppress(Refused, OSError):
+            groups.resume()
+        problems = groups.restore(pods.pods())
         if not problems:
             remove_lease(common.state_dir)
     return problems
 
 
-def _knobs(common: CommonSettings) -> tuple[Knob, ...]:
-    """The knobs of isolation that the checkpoint names; all of them where it cannot be read."""
-    try:
-        found = CheckpointFile(common.state_dir, common.node).load()
-    except (Refused, OSError):
-        return tuple(NEUTRAL)
-    return () if found is None else found.knobs
+def _record(common: CommonSettings) -> FormerValuesFile:
+    return FormerValuesFile(common.state_dir, this_boot())
 
 
 def _machine(common: CommonSettings, cgroups: Cgroups, pins: Callable[[], Mapping[str, CpuSet]] = dict) -> HostMachine:
@@ -107,7 +101,9 @@ def build(context: Context) -> App:
         lease = LeaseClient(common.state_dir, common.host_root, layout.top, resident=resident)
     ports = QrmPorts(
         machine=machine,
-        groups=CgroupGroups(CgroupWriter(cgroups, layout.top, _count), machine, layout, ResctrlTree(common.host_root)),
+        groups=CgroupGroups(
+            CgroupWriter(cgroups, layout.top, _count), machine, layout, ResctrlTree(common.host_root), _record(common)
+        ),
         pods=pod_source(common),
         lease=lease,
         offloader=OffloadLoop(CgroupOffloader(cgroups), layout, context.clock),

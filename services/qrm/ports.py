@@ -1,10 +1,10 @@
 """The ports name what qrm's app needs of the world; `main` builds an adapter for each."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from services.qrm.core.checkpoint import Checkpoint
+from services.qrm.core.checkpoint import Checkpoint, FormerValue
 from services.qrm.core.isolation.cache import CacheBounds, Schemata
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.starting import StartRules
@@ -14,7 +14,7 @@ from services.qrm.core.writes.plan import WantedSets
 from services.qrm.settings import OffloadSettings
 from shared.contracts.advice import CacheDrop, PoolAdvice
 from shared.contracts.pod import Pod
-from shared.core.cgroups.knobs import Knob, Write
+from shared.core.cgroups.knobs import Write
 from shared.core.cgroups.layout import Layout
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
@@ -145,13 +145,13 @@ class PodGroups(Protocol):
         """Groups that somebody else writes, which are therefore left alone."""
         ...
 
-    @property
-    def isolating(self) -> frozenset[Knob]:
-        """The knobs of isolation of which anything may be in force."""
-        ...
+    def resume(self) -> bool:
+        """Take up what a life before this one has on record; whether anything is to be given back.
 
-    def inherit(self, knobs: Collection[Knob]) -> None:
-        """A life before this one may have left values of these knobs: they are given back where nobody wants them."""
+        Raises:
+            Refused: the record is damaged; everything that may have been written counts as on record.
+            OSError: it cannot be read; as above.
+        """
         ...
 
     def restore(self, pods: Sequence[Pod]) -> Sequence[Problem]:
@@ -235,6 +235,27 @@ class StartingPods(Protocol):
         ...
 
 
+class FormerValueStore(Protocol):
+    """Keeps what groups had before Sublet wrote to them, for as long as this boot lasts."""
+
+    def load(self) -> Sequence[FormerValue]:
+        """What the life before has kept; none where there is nothing.
+
+        Raises:
+            Refused: it is damaged.
+            OSError: it cannot be read.
+        """
+        ...
+
+    def save(self, values: Sequence[FormerValue]) -> None:
+        """Replace what is kept.
+
+        Raises:
+            OSError: it could not be written; what was kept stays.
+        """
+        ...
+
+
 class CheckpointStore(Protocol):
     """Keeps what is applied over a restart."""
 
@@ -247,9 +268,7 @@ class CheckpointStore(Protocol):
         """
         ...
 
-    def offer(
-        self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str], knobs: Collection[Knob]
-    ) -> None:
+    def offer(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str]) -> None:
         """What is applied now; must not wait for the disk."""
         ...
 

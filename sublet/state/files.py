@@ -48,6 +48,8 @@ STATE_FILES = (
     StateFile("usage-past.json", "reporter"),
     StateFile("checkpoint.json", "qrm"),
     StateFile("checkpoint.json.refused", "qrm", Until.REMOVED_BY_HAND),
+    StateFile("former-values.json", "qrm"),
+    StateFile("former-values.json.refused", "qrm", Until.REMOVED_BY_HAND),
     StateFile("lease.json", "qrm"),
     StateFile("lease.lock", "qrm"),
     StateFile("lease.fallen", "qrm"),

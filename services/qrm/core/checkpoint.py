@@ -1,10 +1,27 @@
-"""The checkpoint holds what qrm has applied, for its next life."""
+"""The checkpoint holds what qrm has applied, and the record what groups had before, for qrm's next life."""
 
-from pydantic import BaseModel, ConfigDict
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
 
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.envelope import CpuList
 from shared.core.cgroups.knobs import Knob
+
+_STEP = r"[a-zA-Z0-9_][-a-zA-Z0-9_.:@]{0,254}"
+Amount = Annotated[int, Field(ge=-(1 << 63), lt=1 << 63)]
+
+
+class FormerValue(BaseModel):
+    """The value of one knob of one group before Sublet wrote it, in the knob's unit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    group: Annotated[str, Field(pattern=rf"^{_STEP}(/{_STEP})*$", max_length=4096)]
+    knob: Knob
+    value: Amount
+    wrote: Annotated[tuple[Amount, ...], Field(max_length=8)] = ()
+    """What may have been written since, where only that is ours to take back; none: whatever is there is."""
 
 
 class Checkpoint(BaseModel):
@@ -16,8 +33,6 @@ class Checkpoint(BaseModel):
     advice: PoolAdvice
     pools: dict[str, CpuList]
     pods: dict[str, CpuList] = {}
-    knobs: tuple[Knob, ...] = ()
-    """Settings of isolation of which something may be in force."""
 
 
 def same_after_restart(kept: PoolAdvice, now: PoolAdvice) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 from plain_cgroups import PlainCgroups
 
 from services.qrm.adapters.checkpoint.file import CheckpointFile
+from services.qrm.adapters.checkpoint.former_values import FormerValuesFile
 from services.qrm.adapters.checkpoint.writer import CheckpointWriter
 from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.machine import HostMachine
@@ -36,7 +37,7 @@ from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
 Run = Callable[[Coroutine[Any, Any, Any]], Any]
-NODE = "n1"
+NODE, BOOT = "n1", "f00d"
 MEMORY = 195_257_901_056
 SHARED, RECLAIMED = "sublet/shared_cores", "sublet/reclaimed_cores"
 FLOOR = {"reclaim": "0,12,24,36", "share": "1-11,13-23,25-35,37-47"}
@@ -113,7 +114,8 @@ class Node:
         self.pinned: dict[str, CpuSet] = {}
         self.pins_unread = ""
         machine = HostMachine(self.plain.cgroups, lambda: self.topology, read_pinned=self._read_pinned)
-        groups = CgroupGroups(CgroupWriter(self.plain.cgroups, layout.top if layout else "sublet"), machine, layout)
+        writer = CgroupWriter(self.plain.cgroups, layout.top if layout else "sublet")
+        groups = CgroupGroups(writer, machine, layout, former_store=FormerValuesFile(common.state_dir, BOOT))
         self.processes: dict[int, str] = {}
         ports = QrmPorts(
             machine=machine,

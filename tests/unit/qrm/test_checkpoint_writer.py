@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -13,7 +13,6 @@ from services.qrm.adapters.checkpoint.file import CheckpointFile
 from services.qrm.adapters.checkpoint.writer import CheckpointWriter
 from services.qrm.conditions import Conditions
 from shared.contracts.advice import PoolAdvice
-from shared.core.cgroups.knobs import Knob
 
 ADVICE = advise(share=2, reclaim=46)
 FAILED = "CheckpointFailed"
@@ -30,13 +29,7 @@ class Disk(CheckpointFile):
         if idle:
             self.idle.set()
 
-    def save(
-        self,
-        advice: PoolAdvice,
-        pools: Mapping[str, str],
-        pods: Mapping[str, str] | None = None,
-        knobs: Collection[Knob] = (),
-    ) -> None:
+    def save(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str] | None = None) -> None:
         self.began.set()
         self.idle.wait()
         if self.trouble:

@@ -9,6 +9,7 @@ from plain_cgroups import PlainCgroups
 from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.isolation.rules import NEUTRAL, Values
+from services.qrm.former_values import FormerValues
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Version
 
 POD, CONTAINER = "kubepods/podab", "kubepods/podab/c1"
@@ -22,7 +23,8 @@ class Node:
     def __init__(self, folder: Path, version: Version) -> None:
         self.plain = PlainCgroups(folder, version=version)
         self.written: list[tuple[str, str]] = []
-        self.isolation = GroupIsolation(CgroupWriter(self.plain.cgroups, "kubepods", self._count))
+        self.former = FormerValues()
+        self.isolation = GroupIsolation(CgroupWriter(self.plain.cgroups, "kubepods", self._count), self.former)
         self.now_s = 0.0
         for group in ("kubepods", POD, CONTAINER):
             self.plain.add(group)
@@ -141,11 +143,11 @@ def test_memory_is_protected_and_throttled_and_both_end(v2: Node) -> None:
     assert v2.settle(PROTECTED) == 0
     assert [v2.plain.get(group, "memory.min") for group in GROUPS] == ["8388608", "8388608", "4194304"]
     assert v2.plain.get(CONTAINER, "memory.high") == "16777216"
-    assert v2.isolation.knobs == {Knob.MEMORY_MIN, Knob.MEMORY_HIGH}
+    assert {knob for _, knob in v2.former.of(NEUTRAL)} == {Knob.MEMORY_MIN, Knob.MEMORY_HIGH}
     assert v2.isolation.give_back() == []
     assert {v2.plain.get(group, "memory.min") for group in GROUPS} == {"0"}
     assert v2.plain.get(CONTAINER, "memory.high") == "max"
-    assert v2.isolation.knobs == frozenset()
+    assert not v2.former
 
 
 def test_memory_high_goes_down_in_steps_while_more_is_used(v2: Node) -> None:
@@ -172,13 +174,13 @@ def test_every_file_that_a_kernel_lacks_is_named(tmp_path: Path) -> None:
     assert node.settle(wanted) == 0
     assert node.isolation.lacking == ("cpu.bvt_warp_ns", "memory.high", "memory.min", "memory.wmark_ratio")
     assert node.settle(wanted) == 0
-    assert node.isolation.knobs == frozenset()
+    assert not node.former
 
 
-def test_what_a_life_before_gave_is_given_back_and_other_knobs_are_left(v2: Node) -> None:
+def test_what_a_life_before_gave_is_given_back_and_other_groups_are_left(v2: Node) -> None:
     v2.settle({**PROTECTED, **BURSTS})
-    after = GroupIsolation(CgroupWriter(v2.plain.cgroups, "kubepods"))
-    after.adopt({(group, Knob.MEMORY_MIN) for group in GROUPS})
+    v2.former.forget((group, knob) for group, knob in {**PROTECTED, **BURSTS} if knob is not Knob.MEMORY_MIN)
+    after = GroupIsolation(CgroupWriter(v2.plain.cgroups, "kubepods"), v2.former)
     assert after.settle({(POD, Knob.MEMORY_MIN): 8 << 20}, 0.0, 10.0) == []
     assert [v2.plain.get(group, "memory.min") for group in GROUPS] == ["0", "8388608", "0"]
     assert v2.plain.get(CONTAINER, "memory.high") == "16777216"

@@ -6,6 +6,7 @@ import pytest
 from plain_cgroups import PlainCgroups
 from qrm_world import TUTORIAL_NODE
 
+from services.qrm.adapters.checkpoint.former_values import FILE, FormerValuesFile
 from services.qrm.adapters.kernel.groups import CgroupGroups
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.writer import CgroupWriter
@@ -45,9 +46,19 @@ class Kubelet:
         self.starting: frozenset[str] = frozenset()
         for group in sorted({self.layout.top, *self.layout.homes}):
             self.plain.add(group)
-        writer = CgroupWriter(self.plain.cgroups, self.layout.top)
+        self.store = FormerValuesFile(folder / "state", "f00d")
         self.machine = HostMachine(self.plain.cgroups, lambda: TUTORIAL_NODE, read_pinned=lambda: self.pinned)
-        self.groups = CgroupGroups(writer, self.machine, self.layout)
+        self.groups = self.another_life()
+
+    def another_life(self) -> CgroupGroups:
+        """What a process begins with, before it has asked for what the one before left."""
+        writer = CgroupWriter(self.plain.cgroups, self.layout.top)
+        return CgroupGroups(writer, self.machine, self.layout, former_store=self.store)
+
+    def damage_record(self) -> None:
+        folder = self.plain.cgroups.root.parents[2] / "state"
+        folder.mkdir(exist_ok=True)
+        (folder / FILE).write_text("{")
 
     def container(self, pod: Pod) -> str:
         group = self.layout.container_group(pod, pod.containers[0])

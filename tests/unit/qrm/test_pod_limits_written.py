@@ -10,6 +10,7 @@ from test_kubelet_groups import Kubelet
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.memory.limits import MARGIN_BYTES
+from services.qrm.former_values import FormerValues
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Version, from_file, to_file
 from shared.core.cgroups.kubelet_layout import CONFIG_HASH, CONFIG_MIRROR, Driver
@@ -79,7 +80,9 @@ class Limited(Kubelet):
         }
 
     def alone(self) -> PodLimits:
-        return PodLimits(CgroupWriter(self.plain.cgroups, self.layout.top), self.layout, UNSAID)
+        former = FormerValues(self.store)
+        former.resume()
+        return PodLimits(CgroupWriter(self.plain.cgroups, self.layout.top), self.layout, UNSAID, former)
 
 
 @pytest.fixture(params=KINDS, ids=str)

@@ -8,8 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_pod_limits_written import KINDS, MIB, PAIR, UNSAID, Limited, batch, container, groups_of
 
-from services.qrm.adapters.kernel.restore import restore_kubelet_groups
-from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.writes.group_settings import GroupSettings, pod_quotas
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, Container, Pod
@@ -70,8 +68,9 @@ def test_quotas_of_this_life_and_of_the_one_before_are_lifted_and_others_stay(no
     assert another_life.lift_quotas([PAIR]) == []
     assert quotas(node) == [UNLIMITED, 333, UNLIMITED]
     another_life.settle([PAIR], 1.0, VERIFY_S, quotas=True)
+    assert quotas(node) == [2500, 500, 2000]
     another_life.lift_quotas([PAIR])
-    assert quotas(node) == [UNLIMITED] * 3
+    assert quotas(node) == [UNLIMITED, 333, UNLIMITED], "what was there before"
 
 
 def test_where_there_are_none_nothing_is_read(node: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,8 +117,9 @@ def test_without_fresh_advice_quotas_stay_as_they_are(node: Limited) -> None:
 def test_an_uninstall_lifts_them(node: Limited) -> None:
     node.start(PAIR)
     node.alone().settle([PAIR], 0.0, VERIFY_S, quotas=True)
-    writer = CgroupWriter(node.plain.cgroups, node.layout.top)
-    restore_kubelet_groups(writer, node.layout, node.machine, [PAIR])
+    after = node.another_life()
+    after.resume()
+    assert after.restore([PAIR]) == ()
     assert quotas(node) == [UNLIMITED] * 3
 
 

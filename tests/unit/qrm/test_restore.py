@@ -6,9 +6,6 @@ import pytest
 from present import present
 from test_pod_limits_written import GIB, KINDS, PAIR, TENANT, Limited, batch, container, groups_of
 
-from services.qrm.adapters.kernel.groups import CgroupGroups
-from services.qrm.adapters.kernel.restore import restore_kubelet_groups
-from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.isolation.rules import MemoryQos, NodeRules
 from services.qrm.core.isolation.wanted import may_be_given
 from services.qrm.core.writes.group_settings import GroupSettings
@@ -18,6 +15,7 @@ from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob
 from shared.core.cgroups.layout import QOS_CLASSES
 from shared.core.cpus.cpuset import CpuSet
+from shared.errors import Refused
 
 OWNER = Pod(uid="c0", name="o", kube_qos="Guaranteed", containers=(container("o"),))
 BURSTING = Pod(uid="c5", name="s", kube_qos="Burstable", containers=(container("s"),),
@@ -37,7 +35,10 @@ def of_node(node: Limited) -> dict[str, str]:
 
 
 def given_back(node: Limited, *pods: Pod) -> tuple[Problem, ...]:
-    return restore_kubelet_groups(CgroupWriter(node.plain.cgroups, node.layout.top), node.layout, node.machine, pods)
+    """By another process, which knows what is on record."""
+    after = node.another_life()
+    after.resume()
+    return after.restore(pods)
 
 
 @pytest.fixture(params=KINDS, ids=str)
@@ -93,30 +94,29 @@ def test_what_isolates_pods_is_given_back_also_by_the_next_life(node: Limited) -
     before = of_node(node)
     node.apply(*PODS)
     node.groups.apply(node.what, PODS, ISOLATED, 1.0)
-    knobs = node.groups.isolating
+    knobs = {one.knob for one in node.store.load()}
     assert Knob.CPU_BURST in knobs
     assert (Knob.MEMORY_MIN in knobs) is (node.plain.version == 2)
-    after = CgroupGroups(CgroupWriter(node.plain.cgroups, node.layout.top), node.machine, node.layout)
-    after.inherit(knobs)
-    assert after.isolating == knobs
+    after = node.another_life()
+    assert after.resume() is True
     assert after.restore(PODS) == ()
     assert of_node(node) == before
-    assert after.isolating == frozenset()
+    assert node.another_life().resume() is False
 
 
 def test_protection_of_homes_ends_also_when_its_pods_have_ended_in_between(node: Limited) -> None:
     homes = [group for group in (node.layout.top, *node.layout.homes) if node.plain.version == 2]
-    for group in homes:
-        node.plain.cgroups.write(group, Knob.MEMORY_MIN, GIB)
-    after = CgroupGroups(CgroupWriter(node.plain.cgroups, node.layout.top), node.machine, node.layout)
-    after.inherit((Knob.MEMORY_MIN,))
-    after.restore(())
-    assert {node.plain.cgroups.read(group, Knob.MEMORY_MIN) for group in homes} <= {0}
-    for group in homes:
-        node.plain.cgroups.write(group, Knob.MEMORY_MIN, GIB)
     node.apply(PAIR)
-    after.apply(node.what, (PAIR,), GroupSettings(2000), 1.0)
-    assert {node.plain.cgroups.read(group, Knob.MEMORY_MIN) for group in homes} <= {0}
+    node.groups.apply(node.what, [PAIR], ISOLATED, 1.0)
+    for pods in ((), (PAIR,)):
+        node.damage_record()
+        for group in homes:
+            node.plain.cgroups.write(group, Knob.MEMORY_MIN, GIB)
+        after = node.another_life()
+        with pytest.raises(Refused, match="set aside"):
+            after.resume()
+        after.apply(node.what, pods, GroupSettings(2000), 1.0) if pods else after.restore(pods)
+        assert {node.plain.cgroups.read(group, Knob.MEMORY_MIN) for group in homes} <= {0}
 
 
 def test_an_inherited_memory_high_is_that_of_containers_alone(node: Limited) -> None:
@@ -159,7 +159,7 @@ def test_killed_at_any_write_the_second_try_ends_with_the_node_that_it_was(
 
     alive, places = 0, 0
     while True:
-        node.groups.forget_written()
+        node.groups = node.another_life()
         node.apply(*PODS, limit_bytes=4 * GIB)
         written.clear()
         with monkeypatch.context() as patch:

@@ -42,7 +42,8 @@ DOORS = {
     "sublet/migrate/takeover/preparations.py": "one key of the same, to be written back with an entry more",
 }
 OUR_OWN_FILES = {
-    "services/qrm/adapters/checkpoint/file.py", "services/qrm/adapters/lease/file.py",
+    "services/qrm/adapters/checkpoint/envelope.py", "services/qrm/adapters/checkpoint/file.py",
+    "services/qrm/adapters/checkpoint/former_values.py", "services/qrm/adapters/lease/file.py",
     "shared/adapters/ledger/sqlite.py", "shared/adapters/local/pods.py", "shared/adapters/nats/embedded/accounts.py",
     "shared/adapters/nats/embedded/reload.py", "shared/adapters/nats/embedded/server.py",
     "shared/adapters/local/pod_folder.py", "shared/adapters/files/taints.py", "sublet/bridge/position.py",

@@ -2,13 +2,12 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from services.qrm.adapters.checkpoint.file import CheckpointFile
 from services.qrm.core.checkpoint import Checkpoint
 from shared.contracts.advice import PoolAdvice
-from shared.core.cgroups.knobs import Knob
 
 
 @dataclass(slots=True)
@@ -16,7 +15,7 @@ class CheckpointWriter:
     """Only the newest that was offered is written; a clean stop waits for it."""
 
     file: CheckpointFile
-    _offered: tuple[PoolAdvice, Mapping[str, str], Mapping[str, str], Collection[Knob]] | None = None
+    _offered: tuple[PoolAdvice, Mapping[str, str], Mapping[str, str]] | None = None
     _fresh: asyncio.Event = field(default_factory=asyncio.Event)
     _writing: threading.Lock = field(default_factory=threading.Lock)
 
@@ -24,13 +23,9 @@ class CheckpointWriter:
         """What the life before has applied; see `CheckpointFile.load`."""
         return self.file.load()
 
-    def offer(
-        self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str], knobs: Collection[Knob] = ()
-    ) -> None:
-        """What is applied now: the advice, the CPUs of its pools, those that pods (by UID) have for themselves, and the
-        knobs of isolation that were turned.
-        """
-        self._offered = advice, pools, pods, knobs
+    def offer(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str]) -> None:
+        """What is applied now: the advice, the CPUs of its pools, and those that pods (by UID) have for themselves."""
+        self._offered = advice, pools, pods
         self._fresh.set()
 
     async def run(self, report_failure: Callable[[str], None]) -> None:

@@ -8,9 +8,11 @@ from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.pod_limits import PodLimits
-from services.qrm.adapters.kernel.restore import restore_groups
+from services.qrm.adapters.kernel.restore import give_back, restore_groups
 from services.qrm.adapters.kernel.writer import CgroupWriter
-from services.qrm.core.isolation.wanted import may_be_given, wanted_values
+from services.qrm.core.checkpoint import FormerValue
+from services.qrm.core.isolation.rules import NEUTRAL
+from services.qrm.core.isolation.wanted import may_be_given, may_have_quotas, wanted_values
 from services.qrm.core.memory.limits import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.writes.classes import RECLAIMED, lowest, wanted_groups, weights
@@ -19,12 +21,14 @@ from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.kubelet_defaults import default_limits, restore_weight
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
 from services.qrm.core.writes.plan import Sets, WantedSets, plan_writes
-from services.qrm.ports import CacheControl
+from services.qrm.former_values import FormerValues
+from services.qrm.ports import CacheControl, FormerValueStore
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout, OwnLayout
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.pods.limits import unsaid_memory_bytes
+from shared.errors import Refused
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +50,7 @@ class CgroupGroups:
         machine: HostMachine,
         layout: Layout | None = None,
         cache_control: CacheControl | None = None,
+        former_store: FormerValueStore | None = None,
     ) -> None:
         self._writer, self._machine = writer, machine
         self.layout = layout or OwnLayout(writer.top)
@@ -54,10 +59,13 @@ class CgroupGroups:
         self._fixed = {writer.top, *self.layout.classes.values()} if self.layout.classes else set()
         self._reclaimed = self._limited = self.layout.reclaimed_group(())
         unsaid_bytes = unsaid_memory_bytes(sum(machine.memory_bytes.values()))
-        self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout, unsaid_bytes)
-        self._isolation = GroupIsolation(writer)
+        self._former = former = FormerValues(former_store, self._cgroups.exists)
+        self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout, unsaid_bytes, former)
+        self._isolation = GroupIsolation(writer, former)
         self._caches = None if cache_control is None else CacheShares(cache_control, self._cgroups, self.layout)
-        self._inherited: Collection[Knob] = ()
+        self._pods_known = False
+        self._unrecorded = False
+        """Whether an earlier life may have written anything, and nothing on record says what."""
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
 
@@ -121,11 +129,12 @@ class CgroupGroups:
         problems += self._writer.settle([*weights_now, *limits])
         if own is not None:
             problems += own.settle(self._present(pods), now_s, verify_s, quotas=settings.pod_quotas)
-        # Not before a pod is known: its protection would be taken away and given again.
-        if pods:
-            self._adopt(pods)
-        # Last: a burst is held against the quota that is there by now.
-        problems += self._isolation.settle(wanted_values(pods, self.layout, settings.isolation), now_s, verify_s)
+        # Not before a pod is known: what the life before gave it would be taken away and given again.
+        self._pods_known = self._pods_known or bool(pods)
+        if self._pods_known:
+            # Last: a burst is held against the quota that is there by now.
+            wanted = wanted_values(pods, self.layout, settings.isolation)
+            problems += [*self._adopt(pods), *self._isolation.settle(wanted, now_s, verify_s)]
         lacking, unheeded = self._isolation.lacking, tuple[str, ...]()
         if self._caches is not None:
             problems += self._caches.settle(pods, settings.isolation.caches, now_s, verify_s)
@@ -184,23 +193,35 @@ class CgroupGroups:
     def restore(self, pods: Sequence[Pod]) -> tuple[Problem, ...]:
         """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written."""
         self.forget_written()
-        self._adopt(pods)
-        left = self._isolation.give_back() + ([] if self._caches is None else self._caches.give_back())
+        left = [*self._adopt(pods), *self._isolation.give_back()]
+        left += give_back(self._writer, self._former, self._former.of((Knob.CPU_QUOTA,)).keys())
+        left += [] if self._caches is None else self._caches.give_back()
         return (*restore_groups(self._writer, self.layout, self._machine, pods), *left)
 
-    @property
-    def isolating(self) -> frozenset[Knob]:
-        """The knobs of isolation of which anything may be in force."""
-        return self._isolation.knobs | set(self._inherited)
+    def resume(self) -> bool:
+        """See the port."""
+        try:
+            self._former.resume()
+        except (Refused, OSError):
+            self._unrecorded = True
+            raise
+        return bool(self._former)
 
-    def inherit(self, knobs: Collection[Knob]) -> None:
-        """A life before this one may have left values of these knobs: they are given back where nobody wants them."""
-        self._inherited = knobs
-
-    def _adopt(self, pods: Sequence[Pod]) -> None:
-        self._isolation.adopt(may_be_given(pods, self.layout, self._inherited))
+    def _adopt(self, pods: Sequence[Pod]) -> list[Problem]:
+        """Without a record everything that may have been written counts as written, and a group as a new one before."""
+        if not self._unrecorded:
+            return []
+        keys = may_be_given(pods, self.layout, NEUTRAL)
+        keys |= may_have_quotas(pods, self.layout) if self._pod_limits is not None else set()
+        keys -= self._former.of(tuple(Knob)).keys()
+        found = {(group, knob): NEUTRAL.get(knob, UNLIMITED) for group, knob in keys if self._cgroups.exists(group)}
+        try:
+            self._former.keep(FormerValue(group=group, knob=knob, value=one) for (group, knob), one in found.items())
+        except OSError as error:
+            return [Problem(self.layout.top, f"what may have been written cannot be put on record: {error}")]
         # Before any pod is known, what it was given is not found.
-        self._inherited = () if pods else self._inherited
+        self._unrecorded = not pods
+        return []
 
     def memory_limit(self) -> int | None:
         """The memory limit in force for reclaimed work, in bytes; None: there is none."""

@@ -1,15 +1,17 @@
 """Isolation writes what its rules want where that is not in force, and gives back what is not wanted any more."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.core.checkpoint import FormerValue
 from services.qrm.core.isolation.burst import within_quota
 from services.qrm.core.isolation.rules import NEUTRAL, Values
 from services.qrm.core.isolation.wanted import Key, in_order
 from services.qrm.core.memory.limits import high_step
 from services.qrm.core.writes.outcome import Problem
+from services.qrm.former_values import FormerValues
 from shared.core.cgroups.knobs import UNLIMITED, V1_FILES, V2_FILES, Knob, Write, quota_us
 
 
@@ -28,26 +30,20 @@ class GroupIsolation:
     """The one place that writes these knobs. Times are monotonic seconds."""
 
     writer: CgroupWriter
+    former: FormerValues = field(default_factory=FormerValues)
+    """What groups had before: on record from before the first write until it is given back."""
     lacking: tuple[str, ...] = ()
     """Files that something wanted needs and this kernel does not have."""
-    _given: set[Key] = field(default_factory=set)
-    """Where a value may be in force that is to be given back one day."""
     _verified: _Verified | None = None
-
-    @property
-    def knobs(self) -> frozenset[Knob]:
-        """The knobs of which anything may be in force."""
-        return frozenset(knob for _, knob in self._given)
-
-    def adopt(self, given: Iterable[Key]) -> None:
-        """Count these values as given here: a life before this one gave them."""
-        self._given |= set(given)
-        self._verified = None
 
     def give_back(self) -> list[Problem]:
         """Take away everything that was given; what could not be written."""
         self._verified = None
-        return self.settle({}, 0.0, 0.0)
+        problems = self.settle({}, 0.0, 0.0)
+        left = sorted({group for group, _ in self.former.of(NEUTRAL)})
+        if left and not problems:
+            return [Problem(group, "goes back to its memory.high in steps; ask again") for group in left]
+        return problems
 
     def settle(self, wanted: Values, now_s: float, verify_s: float) -> list[Problem]:
         """Bring groups to these values; all found in force less than `verify_s` ago are not looked at again."""
@@ -55,22 +51,44 @@ class GroupIsolation:
         recent = last is not None and now_s < last.at_s + verify_s
         if last is not None and recent and last.wanted == wanted and not any(map(exists, last.absent)):
             return []
-        back = {key: NEUTRAL[key[1]] for key in self._given - wanted.keys()}
+        given = self.former.of(NEUTRAL)
+        back = {key: one.value for key, one in given.items() if key not in wanted}
         there = {key: value for key, value in {**back, **wanted}.items() if exists(key[0])}
-        now = {key: value for key in there if (value := self.writer.cgroups.read(*key)) is not None}
+        now = {key: int(value) for key in there if (value := self.writer.cgroups.read(*key)) is not None}
         # Asked again: a group that has ended since has no files either, and that says nothing about the kernel.
         unread = [key for key in there.keys() & wanted.keys() - now.keys() if exists(key[0])]
         self.lacking = self._files({knob for _, knob in unread})
-        writes = [write for key in now if self.writer.differs(write := self._write(key, there[key], int(now[key])))]
+        writes = [write for key in now if self.writer.differs(write := self._write(key, there[key], now[key]))]
         values = {(write.group, write.knob): int(write.value) for write in writes}
-        order = in_order({key: (int(now[key]), value) for key, value in values.items()})
-        problems = self.writer.settle(Write(*key, values[key]) for key in order)
-        # What could not be given back is owed on; of what is wanted anything may be in force, also after an error.
-        self._given = {*(now.keys() & wanted.keys()), *(back.keys() & there.keys() if problems else ())}
+        unmarked = {key: now[key] for key in values.keys() - given.keys()}
+        problems = self._keep(unmarked)
+        if problems:
+            values = {key: value for key, value in values.items() if key not in unmarked}
+        order = in_order({key: (now[key], value) for key, value in values.items()})
+        problems += self.writer.settle(Write(*key, values[key]) for key in order)
+        # What could not be given back, or only in part, is owed on; a group that has ended owes nothing.
+        owed = {key for key in back.keys() & now.keys() if problems or values.get(key, back[key]) != back[key]}
+        problems += self._forget(back.keys() - owed)
         absent = frozenset(group for group, _ in wanted.keys() - there.keys())
         # Not verified even if all went well: the next pass reads back what the kernel made of it.
         self._verified = None if writes else _Verified(wanted, absent, now_s)
         return problems
+
+    def _keep(self, found: Mapping[Key, int]) -> list[Problem]:
+        try:
+            self.former.keep(FormerValue(group=group, knob=knob, value=now) for (group, knob), now in found.items())
+        except OSError as error:
+            # A value that nobody could give back after a crash is not written at all.
+            return [Problem(self.writer.top, f"what its groups have cannot be put on record ({error}): nothing new is "
+                                             "written there; make room in the state folder")]  # fmt: skip
+        return []
+
+    def _forget(self, keys: Collection[Key]) -> list[Problem]:
+        try:
+            self.former.forget(keys)
+        except OSError as error:
+            return [Problem(self.writer.top, f"what was given back stays on record ({error}): it is given back again")]
+        return []
 
     def _write(self, key: Key, value: int, now: int) -> Write:
         group, knob = key

@@ -5,18 +5,22 @@ A limit is never taken back here: the class of a pod stays as long as the pod do
 A pod's own group keeps the lowest weight there is, for beside it may be a tenant's pod that asked for nothing either;
 CPU requests count among the containers of a pod.
 
-CPU quotas are written where the settings say so. Without that, and beside a quota of the whole class, those that were
-written here are lifted: on v1 no group has a larger one than the group above it.
+CPU quotas are written where the settings say so, and what was there before is on record first. Without that, and beside
+a quota of the whole class, what is found as it was written here is given back: on v1 no group has a larger quota than
+the group above it.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from services.qrm.adapters.kernel.memory_use import memory_use
+from services.qrm.adapters.kernel.restore import give_back
 from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.core.checkpoint import FormerValue
 from services.qrm.core.memory.limits import in_force, own_limit_steps
 from services.qrm.core.writes.classes import RECLAIMED
 from services.qrm.core.writes.outcome import Problem
+from services.qrm.former_values import FormerValues
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout
@@ -40,25 +44,17 @@ class PodLimits:
     layout: Layout
     unsaid_bytes: int
     """Memory limit of a container that asks for no memory."""
+    former: FormerValues = field(default_factory=FormerValues)
+    """The quotas that groups had before."""
     _settled: dict[str, _Settled] = field(default_factory=dict)
-    _may_have_quotas: bool = True
-    """Also of a life before this one."""
 
     def lift_quotas(self, pods: Sequence[Pod]) -> list[Problem]:
         """Take the quotas away that were written here; what somebody else wrote stays."""
-        if not self._may_have_quotas:
+        on_record = self.former.of((Knob.CPU_QUOTA,))
+        if not on_record:
             return []
-        own = [
-            Write(group, Knob.CPU_QUOTA, limits.quota_millis)
-            for pod in pods
-            for group, limits in self._present(pod).items()
-            if pod.qos == RECLAIMED and limits.quota_millis is not None
-        ]
-        problems = self.writer.settle(
-            [Write(write.group, Knob.CPU_QUOTA, UNLIMITED) for write in own if not self.writer.differs(write)]
-        )
-        self._may_have_quotas = bool(problems)
-        return problems
+        groups = {group for pod in pods if pod.qos == RECLAIMED for group in self._present(pod)}
+        return give_back(self.writer, self.former, [key for key in on_record if key[0] in groups])
 
     def settle(
         self, pods: Sequence[Pod], now_s: float, verify_s: float, *, quotas: bool | None = False
@@ -68,7 +64,6 @@ class PodLimits:
         A pod whose limits were all found in force less than `verify_s` ago is not looked at, unless it has changed.
         """
         problems: list[Problem] = []
-        self._may_have_quotas = self._may_have_quotas or quotas is True
         reclaimed = [pod for pod in pods if pod.qos == RECLAIMED]
         settled: dict[str, _Settled] = {}
         for pod in reclaimed:
@@ -77,11 +72,32 @@ class PodLimits:
                 settled[pod.uid] = last
             # Not settled yet even if all goes well: the next pass reads back what the kernel made of it.
             elif writes := self._writes(pod, quotas=quotas is True):
-                problems += self.writer.settle(writes)
+                problems += self._settle(writes)
             elif self._complete(pod):
                 settled[pod.uid] = _Settled(pod, now_s, quotas)
         self._settled = settled
         return problems
+
+    def _settle(self, writes: Sequence[Write]) -> list[Problem]:
+        try:
+            self.former.keep([self._former(write) for write in writes if write.knob is Knob.CPU_QUOTA])
+        except OSError as error:
+            others = [write for write in writes if write.knob is not Knob.CPU_QUOTA]
+            why = f"quotas cannot be put on record ({error}): none is written; make room in the state folder"
+            return [Problem(writes[0].group, why), *self.writer.settle(others)]
+        return self.writer.settle(writes)
+
+    def _former(self, write: Write) -> FormerValue:
+        """The record of a quota that is about to be written; until it is, the one before it may be in force."""
+        now = self.writer.cgroups.read(write.group, write.knob)
+        last = self.former.of((write.knob,)).get((write.group, write.knob))
+        if last is None:
+            return FormerValue(
+                group=write.group, knob=write.knob, value=int(now or UNLIMITED), wrote=(int(write.value),)
+            )
+        ours = (one for one in last.wrote if not self.writer.differs(Write(write.group, write.knob, one)))
+        wrote = tuple(dict.fromkeys((*ours, int(write.value)))) if last.wrote else ()
+        return last.model_copy(update={"wrote": wrote})
 
     def _present(self, pod: Pod) -> dict[str, GroupLimits]:
         """The limits of the groups that are there: containers come late, and may be gone before their pod."""

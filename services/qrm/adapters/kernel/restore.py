@@ -6,20 +6,40 @@ their pods, and with them what was written.
 Rule: docs/facts/safety-rules.md#rule-10-stopping-is-safe.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.core.isolation.wanted import Key, in_order
 from services.qrm.core.writes.classes import RECLAIMED
 from services.qrm.core.writes.kubelet_defaults import default_limits, restore_group, restore_weight
 from services.qrm.core.writes.outcome import Problem
 from services.qrm.core.writes.plan import Sets, WantedSets
+from services.qrm.former_values import FormerValues
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout
 
 DEFAULT_SHARES = 1024
 """The kernel's own weight of a group."""
+
+
+def give_back(writer: CgroupWriter, former: FormerValues, keys: Collection[Key]) -> list[Problem]:
+    """Write what groups had before, where it is still ours to do so; what could not be written."""
+    on_record = former.of({knob for _, knob in keys})
+    changes = {}
+    for group, knob in keys:
+        one, now = on_record[group, knob], writer.cgroups.read(group, knob)
+        ours = not one.wrote or not all(writer.differs(Write(group, knob, value)) for value in one.wrote)
+        if now is not None and ours:
+            changes[group, knob] = (int(now), one.value)
+    problems = writer.settle(Write(*key, changes[key][1]) for key in in_order(changes))
+    if not problems:
+        try:
+            former.forget(keys)
+        except OSError as error:
+            return [Problem(writer.top, f"what was given back stays on record ({error}): it is given back again")]
+    return problems
 
 
 def restore_groups(
@@ -66,16 +86,9 @@ def _settings(writer: CgroupWriter, layout: Layout, pods: Sequence[Pod]) -> Iter
         # The class's limits, which qrm writes to this group where it holds the reclaimed pods and nobody else.
         for knob in (Knob.CPU_QUOTA, Knob.MEMORY_MAX, Knob.MEMORY_HIGH):
             yield Write(best_effort, knob, UNLIMITED)
+    # Of tenants qrm writes what is on record alone.
     for pod in pods:
         if pod.qos == RECLAIMED:
             for group, own in default_limits(pod, layout).items():
-                # Kubelet writes no quota for a best-effort pod: if there is one, it is qrm's.
-                if pod.kube_qos == "BestEffort":
-                    yield Write(group, Knob.CPU_QUOTA, UNLIMITED)
                 hard = writer.cgroups.read(group, Knob.MEMORY_MAX)
                 yield from restore_group(group, own, None if hard is None else int(hard))
-        else:
-            # Of a tenant's settings qrm writes the burst alone.
-            groups = {layout.pod_group(pod), *(layout.container_group(pod, one) for one in pod.containers)}
-            for burst in sorted(group for group in groups if group is not None):
-                yield Write(burst, Knob.CPU_BURST, 0)

@@ -34,6 +34,13 @@ def may_be_given(pods: Sequence[Pod], layout: Layout, knobs: Collection[Knob]) -
     return {(name, knob) for knob in knobs for name in (throttled if knob is Knob.MEMORY_HIGH else groups)}
 
 
+def may_have_quotas(pods: Sequence[Pod], layout: Layout) -> set[Key]:
+    """The quotas that kubelet did not write: it writes none for a best-effort pod."""
+    own = [pod for pod in pods if pod.qos == "reclaimed_cores" and pod.kube_qos == "BestEffort"]
+    containers = {layout.container_group(pod, one) for pod in own for one in (*pod.init_containers, *pod.containers)}
+    return {(group, Knob.CPU_QUOTA) for group in containers | {layout.pod_group(pod) for pod in own} if group}
+
+
 def in_order(changes: Mapping[Key, tuple[int, int]]) -> list[Key]:
     """The changes (from, to) in an order in which a group always has what those right below it have together.
 
