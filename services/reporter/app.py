@@ -10,7 +10,7 @@ import structlog
 from services.reporter.batch_node_offer import BatchNodeOffer
 from services.reporter.core.field import FieldView, Fragment
 from services.reporter.core.health import facts, fold_health
-from services.reporter.core.node_object import cnr, fragments, must_write
+from services.reporter.core.node_object import JudgedView, cnr, fragments, must_write
 from services.reporter.core.resource_status import statuses_to_write
 from services.reporter.mid_node_offer import MidNodeOffer
 from services.reporter.node_metric_report import NodeMetricReport
@@ -50,6 +50,7 @@ class ReporterApp:
         self._sample: Newest[NodeSample] | None = None
         self._healths: dict[str, Newest[Health]] = {}
         self._started_at = self._clock.monotonic()
+        self._judged: JudgedView | None = None
         self._written: dict[str, Fragment] | None = None
         self._written_at = 0.0
         self._written_wall: datetime | None = None
@@ -132,11 +133,13 @@ class ReporterApp:
         if self._wait_for_allocation():
             return
         now = self._clock.monotonic()
-        found = fragments(self._view(now), self._fields)
-        since_written_s = now - self._written_at
-        if not must_write(
-            self._fields, self._written, found, since_written_s=since_written_s, refresh_s=self._settings.refresh_s
-        ):
+        view, since_written_s, refresh_s = self._view(now), now - self._written_at, self._settings.refresh_s
+        # Most ticks bring nothing new, and to build the fields of hundreds of pods is nearly all that one costs.
+        if self._judged is not None and since_written_s < refresh_s and self._judged.stands(view, now):
+            return
+        found, self._judged = fragments(view, self._fields), None
+        if not must_write(self._fields, self._written, found, since_written_s=since_written_s, refresh_s=refresh_s):
+            self._judged = JudgedView(view, now)
             return
         try:
             await self._writer.write(cnr(self._wire.node, found))
@@ -250,7 +253,7 @@ class ReporterApp:
             BadConfig: a key or a value cannot be used.
         """
         settings = check(ReporterSettings, merge(self._static, section), where=NAME)
-        self._fields = configured_fields(settings)
+        self._fields, self._judged = configured_fields(settings), None
         self._offer.reconfigure(settings)
         self._batch.reconfigure(settings)
         self._mid.reconfigure(settings)

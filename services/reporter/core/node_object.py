@@ -1,15 +1,34 @@
 """Join the fields' fragments to the node's object, and say when it must be written."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from services.reporter.core.field import FieldSettings, FieldView, Fragment, ReportField, changed
+from services.reporter.core.health import facts
 
 API_VERSION = "node.katalyst.kubewharf.io/v1alpha1"
 KIND = "CustomNodeResource"
 
 Fields = Mapping[str, tuple[ReportField[Any], FieldSettings]]
 """Every field with its settings, by name."""
+
+
+MOST_PASSED_OVER_S = 5.0
+"""Within this time a view is judged again even where time alone has passed: a field may look at the clock."""
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedView:
+    """A view by which nothing had to be written, and when it was judged."""
+
+    view: FieldView
+    at_s: float
+
+    def stands(self, view: FieldView, now_s: float) -> bool:
+        """Whether another view differs in nothing but the time and the ages of what services heard last."""
+        same = replace(view, now=self.view.now, services=self.view.services) == self.view
+        return same and now_s - self.at_s < MOST_PASSED_OVER_S and facts(view.services) == facts(self.view.services)
 
 
 def fragments(view: FieldView, fields: Fields) -> dict[str, Fragment]:

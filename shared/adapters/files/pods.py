@@ -5,6 +5,7 @@ node that is cut off goes on with the pods that kubelet goes on with. Never writ
 """
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -23,6 +24,7 @@ class PodsFile:
 
     def __init__(self, state_dir: Path) -> None:
         self.path = state_dir / NAME
+        self._name = str(self.path)
         self._written: bytes | None = None
 
     def write(self, pods: Sequence[Pod]) -> None:
@@ -62,7 +64,7 @@ class PodsFile:
             Unavailable: the folder cannot be read.
         """
         try:
-            status = self.path.stat()
+            status = os.stat(self._name)  # noqa: PTH116 - asked many times a second
         except FileNotFoundError:
             return 0
         except OSError as error:

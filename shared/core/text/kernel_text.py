@@ -26,8 +26,12 @@ def key_values(text: str, names: Iterable[str]) -> dict[str, int]:
 
 def meminfo_bytes(text: str, names: Iterable[str]) -> dict[str, int]:
     """Chosen fields of `/proc/meminfo` or of a NUMA node's `meminfo` ("Node 0 MemFree:  12 kB"), in bytes."""
-    found = ((name, _meminfo_line(name).search(text)) for name in names)
-    return {name: int(match[1]) * 1024 for name, match in found if match}
+    values = {}
+    for name in names:
+        match = _meminfo_line(name).search(text)
+        if match:
+            values[name] = int(match[1]) * 1024
+    return values
 
 
 @functools.cache

@@ -1,6 +1,8 @@
 """The node's object as a whole, when it is written, and the node's readiness."""
 
+from dataclasses import fields, replace
 from datetime import datetime
+from typing import Any
 
 import pytest
 from fixture_types import NewAllocation, NewSample
@@ -8,10 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
-from services.reporter.core.field import FieldView
+from services.reporter.core.field import FieldView, Offered
 from services.reporter.core.health import facts, fold_health
-from services.reporter.core.node_object import cnr, fragments, must_write
+from services.reporter.core.node_object import MOST_PASSED_OVER_S, JudgedView, cnr, fragments, must_write
 from services.reporter.registry import known_fields
+from shared.build import BUILD
+from shared.contracts.allocation import Condition
 from shared.contracts.readiness import ConfigRefusal, ServiceHealth
 
 FIELDS = {name: (field, field.settings()) for name, field in known_fields().items()}
@@ -91,6 +95,38 @@ def test_an_allocation_gone_stale_is_written_at_once_with_the_same_offer(full: F
     stale = FieldView(full.now, full.allocation, False, full.sample, True, full.services)
     assert _write(full, stale)
     assert fragments(stale, FIELDS)["reclaimed"] == fragments(full, FIELDS)["reclaimed"]
+
+
+def test_a_view_that_differs_in_time_and_ages_alone_is_not_judged_again_for_a_while(
+    full: FieldView, now: datetime
+) -> None:
+    judged = JudgedView(full, at_s=100.0)
+    aged = tuple(health.model_copy(update={"input_age_s": 7.0}) for health in full.services)
+    later = replace(full, now=now.replace(hour=13), services=aged)
+    assert judged.stands(later, 100.0 + MOST_PASSED_OVER_S - 0.1)
+    assert not judged.stands(later, 100.0 + MOST_PASSED_OVER_S)
+
+
+def test_a_view_that_brings_anything_new_is_judged_at_once(
+    full: FieldView, allocation: NewAllocation, sample: NewSample
+) -> None:
+    ill = tuple(health.model_copy(update={"ok": False}) for health in full.services)
+    offer = Offered(cpu_millis=1, memory_bytes=1)
+    news: list[dict[str, Any]] = [
+        {"allocation": allocation(reclaimed_cpu_millis=41_999)},
+        {"allocation_fresh": False},
+        {"sample": sample(seq=900)},
+        {"sample_fresh": False},
+        {"services": ill},
+        {"offered": offer},
+        {"batch": offer},
+        {"mid": offer},
+        {"node_unread": ("x",)},
+        {"build": BUILD},
+        {"conditions": (Condition(type="X", message=""),)},
+    ]
+    assert {name for one in news for name in one} == {field.name for field in fields(FieldView)} - {"now"}
+    assert not [one for one in news if JudgedView(full, at_s=100.0).stands(replace(full, **one), 100.1)]
 
 
 WELL = ServiceHealth(service="qrm", ok=True, input_age_s=0.5)
