@@ -35,6 +35,8 @@ class Demand:
     why: tuple[Reason, ...] = ()
     reclaim_quota_cores: float | None = None
     """CPU time that reclaimed pods may use together, whatever the size of their pool; None: no such limit."""
+    common: bool = False
+    """The common reserve and pace hold for it, though the policy owns its own: while it has not learned enough."""
 
 
 Owner = Literal["common", "own"]

@@ -1,5 +1,6 @@
 """`tenants_need` adds up what tenants use or queue for, for policies that remember the past."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from services.advisor.core.demand.cpu import requested_cores, total_cores
@@ -33,9 +34,14 @@ class TenantsNeed:
     """Requests of the shared containers that are not measured, and of the dedicated ones."""
 
 
-def tenants_need(view: View) -> TenantsNeed:
-    """The tenants' need in one view."""
-    shared = [(container, need_cores(container.cpu)) for container in view.of("shared_cores")]
+def used_cores(figures: Figures) -> float | None:
+    """What one container uses now. None: not measured."""
+    return figures.usage_cores
+
+
+def tenants_need(view: View, need_of: Callable[[Figures], float | None] = need_cores) -> TenantsNeed:
+    """The tenants' need in one view; `need_of` says what a container needs that is measured."""
+    shared = [(container, need_of(container.cpu)) for container in view.of("shared_cores")]
     measured = [need for _, need in shared if need is not None]
     asking = [container for container, need in shared if need is None]
     asking += [container for container in view.of(*CPU_TENANTS) if container.qos == "dedicated_cores"]

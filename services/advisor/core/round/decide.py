@@ -8,6 +8,7 @@ from typing import Any
 from services.advisor.core.model.figures import NodeMemory
 from services.advisor.core.model.machine import Bounds, reserved_memory_bytes
 from services.advisor.core.model.ramp import MAX_RAMP_DOWN_WAIT_S, Ramp, RampPace, followed_at_once
+from services.advisor.core.model.region import Region
 from services.advisor.core.model.shape import Footprint, Shape
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand
@@ -120,41 +121,41 @@ class _RoundBuilder:
         if not self.view.bounds.disjoint:
             return self._overlapping()
         shape, fresh = shape_of(self.view), self.view.fresh
-        node = SizingInput(shape, self.view.containers, self._pace, self.rules.isolation, may_shrink=fresh)
+        node = SizingInput(shape, self.view.containers, self.rules.pace, self.rules.isolation, may_shrink=fresh)
         before = self._before()
         sized = size_regions(node, lambda pods: self._needs(shape, pods), before, self.now_s)
         ramp = before.provision.ramps.get(SHARE)
-        sizes = disjoint_sizes(self._bounds, sized.provision, ramp, may_shrink=fresh)
+        sizes = disjoint_sizes(self._bounds(self.demands[SHARE]), sized.provision, ramp, may_shrink=fresh)
         return self._round(sizes, sized.provision, sized.isolation)
 
     def _overlapping(self) -> Round:
         """Too few CPUs for regions: the tenants are judged as one."""
-        view = self.view
-        if self._owns_reserve:
+        view, policy = self.view, self.chosen.policy
+        if policy.reserve == "own":
             view = replace(view, region_reserve_cores=view.bounds.reserve_cores)
         demand = self._judged(view, SHARE)
         ramps = {SHARE: self.last.sizes.ramp} if self.last else {}
-        regulation = Regulation(self._pace, ramps, self.now_s, may_shrink=self.view.fresh)
-        sizes = overlapping_sizes(self._bounds, regulation, demand.cores)
+        pace = self._own_pace(demand) or self.rules.pace
+        regulation = Regulation(pace, ramps, self.now_s, may_shrink=self.view.fresh)
+        sizes = overlapping_sizes(self._bounds(demand), regulation, demand.cores)
         return self._round(sizes, None, Isolation())
 
-    @property
-    def _owns_reserve(self) -> bool:
-        return self.chosen.policy.reserve == "own"
+    def _adds_reserve(self, demand: Demand) -> bool:
+        return demand.common or self.chosen.policy.reserve == "common"
 
-    @property
-    def _bounds(self) -> Bounds:
-        """The machine's bounds, with the reserve that is added to what the policy says."""
+    def _bounds(self, demand: Demand) -> Bounds:
+        """The machine's bounds, with the reserve that is added to this demand."""
         bounds = self.view.bounds
-        return replace(bounds, reserve_cores=0.0) if self._owns_reserve else bounds
+        return bounds if self._adds_reserve(demand) else replace(bounds, reserve_cores=0.0)
 
-    @property
-    def _pace(self) -> RampPace:
-        return followed_at_once(self.rules.pace) if self.chosen.policy.pace == "own" else self.rules.pace
+    def _own_pace(self, demand: Demand) -> RampPace | None:
+        """The pace of this demand; None where it is the common one."""
+        common = demand.common or self.chosen.policy.pace == "common"
+        return None if common else followed_at_once(self.rules.pace)
 
-    def _added(self, footprint: Footprint) -> Footprint:
-        """Where a region lies, with the reserve that is added to what the policy says."""
-        return replace(footprint, reserve_cores=0.0) if self._owns_reserve else footprint
+    def _need(self, region: Region, footprint: Footprint, demand: Demand, size_cpus: int | None) -> Need:
+        added = footprint if self._adds_reserve(demand) else replace(footprint, reserve_cores=0.0)
+        return Need(region, added, demand.cores, size_cpus, pace=self._own_pace(demand))
 
     def _needs(self, shape: Shape, isolated: Collection[str]) -> Sequence[Need]:
         """What the regions need that have no CPUs yet: dedicated pods have theirs, only their memory is asked for."""
@@ -167,7 +168,7 @@ class _RoundBuilder:
             if region.type == "dedicated":
                 self.dedicated.add(region.name)
             else:
-                needs.append(Need(region, self._added(footprint), demand.cores, view.size_cpus))
+                needs.append(self._need(region, footprint, demand, view.size_cpus))
         return needs
 
     def _before(self) -> SizedRegions:

@@ -25,6 +25,8 @@ class Need:
     required_cores: float
     effective_cpus: int | None = None
     reclaimable: bool = True
+    pace: RampPace | None = None
+    """How fast this region may change; None: as all do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +110,7 @@ def footprints_of(shape: Shape, regions: Sequence[Region]) -> dict[str, Footprin
 
 
 def _regulated(shape: Shape, need: Need, regulation: Regulation) -> Regulated:
-    pace = regulation.pace
+    pace = need.pace or regulation.pace
     # Even sizes keep the threads of a core in one pool; pools that overlap share cores anyway.
     even = pace.even if need.region.type == "share" and shape.smt and not shape.node.overlap else "off"
     limits = RampLimits(

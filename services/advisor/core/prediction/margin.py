@@ -1,0 +1,146 @@
+"""`LearnedMargin` learns how much more tenants need a moment later than they need now, and keeps that much above them.
+
+It follows three things, each fading with a half-life. What is usual: a percentile of the need. How much of what lies
+above the usual is still there a round later: a short spike is over before its CPUs would be of use to anybody else. And
+the rises: by how much the need of a round exceeded what the round before it led to expect. The margin is a multiple of
+the rises' percentile and of the mean excess above it, so that a calm node pays little for the few that are restless.
+
+While few rounds are known, the margin lies between that and a guess from the size of the need and of the machine. That
+the need stays within the percentile as often as claimed is checked all the time, and misses widen the margin.
+
+Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+
+from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
+from services.advisor.core.prediction.peak import Peak, Scale
+
+MAX_GAP_S = 600.0
+"""After a longer silence the next reading is no rise of the last one."""
+KNOWN_ROUNDS = 20.0
+"""The learned margin counts half once so many rounds could have risen above the percentile."""
+GUESSED_NEED_RATIO = 0.2
+GUESSED_CPU_RATIO = 1 / 16
+"""The guess: these parts of the need and of the machine."""
+USUAL_WEIGHT = 1e-3
+"""How much a usual need above the usual would count that stays whole: decides while no excess has been seen."""
+JUDGED_ROUNDS = 200.0
+"""Coverage is the mean of about so many rounds, the newest ones weighing most."""
+TOLERATED_MISSES = 2.0
+"""Misses come in clumps: up to so many times as many as claimed nothing is corrected."""
+
+
+@dataclass(frozen=True, slots=True)
+class MarginRules:
+    """What is usual, which rises count, and how much of them is kept above the need."""
+
+    usual: Scale
+    rise_percentile: float
+    rise_half_life_s: float
+    factor: float
+    least_cores: float
+
+    @property
+    def claimed_misses(self) -> float:
+        """Part of the rounds in which the need may rise above the percentile."""
+        return 1 - self.rise_percentile / 100
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """What the need of one round led to expect of the next, in cores unless the name says otherwise."""
+
+    at_s: float
+    need_cores: float
+    usual_cores: float
+    expected_cores: float
+    rise_cores: float
+    """The percentile of the rises: claimed not to be exceeded in that part of the rounds."""
+    excess_cores: float
+    """What rises above it exceeded it by on average."""
+    known_ratio: float
+    """How much of the margin is learned; the rest is guessed."""
+    widened: float
+    """By what factor misses have widened the margin."""
+    margin_cores: float
+
+    @property
+    def bound_cores(self) -> float:
+        """What is kept for the tenants: never less than they need now."""
+        return max(self.need_cores, self.expected_cores + self.margin_cores)
+
+
+@dataclass(frozen=True, slots=True)
+class LearnedMargin:
+    """State for the tenants of one region. Bounded by the buckets of its two histograms."""
+
+    usual: Peak = field(default_factory=Peak)
+    rises: Histogram = field(default_factory=Histogram)
+    learned_s: float = 0.0
+    """Time that has been observed, without silences."""
+    stayed: float = 0.0
+    """Sum of products of an excess above the usual and what was left of it a round later; `exceeded`: of squares."""
+    exceeded: float = 0.0
+    missed_ratio: float = 0.0
+    """Part of the newest rounds in which the need rose above the percentile that was known before."""
+    last: Forecast | None = None
+
+    def observe(self, need_cores: float, now_s: float, cpus: int, rules: MarginRules) -> "LearnedMargin":
+        """The state after one more reading on a machine of so many CPUs, with the forecast that follows from it."""
+        after = replace(
+            self._with_rise(need_cores, now_s, rules), usual=self.usual.observe(need_cores, now_s, rules.usual)
+        )
+        usual = after.usual.value or 0.0
+        expected = max(usual, usual + after.staying_ratio(usual) * (need_cores - usual))
+        # From the rises before this one: it is in the need already, and more need must not narrow the margin.
+        rise = _percentile(self.rises, rules.rise_percentile)
+        excess = _mean_excess(self.rises, rise)
+        # Of all rounds: that a node never rises is known as well.
+        judged = rules.claimed_misses * math.fsum(self.rises.weights.values())
+        known = judged / (judged + KNOWN_ROUNDS)
+        widened = max(1.0, self.missed_ratio / (TOLERATED_MISSES * rules.claimed_misses))
+        guessed = GUESSED_NEED_RATIO * expected + GUESSED_CPU_RATIO * cpus
+        margin = known * widened * rules.factor * (rise + excess) + (1 - known) * guessed
+        margin = max(rules.least_cores, margin)
+        return replace(after, last=Forecast(now_s, need_cores, usual, expected, rise, excess, known, widened, margin))
+
+    def _with_rise(self, need_cores: float, now_s: float, rules: MarginRules) -> "LearnedMargin":
+        last = self.last
+        # A clock that went back, or a silence: what happened in between is not known.
+        if last is None or not 0 <= now_s - last.at_s <= MAX_GAP_S:
+            return self
+        passed_s = now_s - last.at_s
+        rise = max(0.0, need_cores - last.expected_cores)
+        aged = passed_s / rules.rise_half_life_s
+        faded = 2.0**-aged
+        excess = max(0.0, last.need_cores - last.usual_cores)
+        left = max(0.0, need_cores - last.usual_cores)
+        missed = 1.0 if rise > last.rise_cores else 0.0
+        return replace(
+            self,
+            rises=self.rises.add(CPU_CORES.index(rise), 1.0, aged),
+            learned_s=self.learned_s + passed_s,
+            stayed=self.stayed * faded + excess * left,
+            exceeded=self.exceeded * faded + excess * excess,
+            missed_ratio=self.missed_ratio + (missed - self.missed_ratio) / JUDGED_ROUNDS,
+        )
+
+    def staying_ratio(self, usual_cores: float) -> float:
+        """Part of an excess above the usual that is expected to be there a round later, at most all of it."""
+        whole = USUAL_WEIGHT * usual_cores * usual_cores
+        return min(1.0, (self.stayed + whole) / (self.exceeded + whole)) if self.exceeded + whole > 0 else 1.0
+
+
+def _percentile(rises: Histogram, percentile: float) -> float:
+    bucket = rises.bucket_at(percentile)
+    return 0.0 if bucket is None else CPU_CORES.ends[bucket]
+
+
+def _mean_excess(rises: Histogram, above_cores: float) -> float:
+    """By how much the rises above this one exceed it on average; 0 where there is none."""
+    ends = CPU_CORES.ends
+    larger = [(ends[bucket] - above_cores, w) for bucket, w in rises.weights.items() if ends[bucket] > above_cores]
+    weight = math.fsum(w for _, w in larger)
+    return math.fsum(excess * w for excess, w in larger) / weight if weight else 0.0

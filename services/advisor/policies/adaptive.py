@@ -1,0 +1,121 @@
+"""The tenants need what is usual for them, what they use now, and a margin that the node has learned.
+
+The margin follows from the rises that the node has seen (`core/prediction/margin`): a calm node keeps little above the
+need, a restless one more. It takes the place of the common reserve and pace, which are the same everywhere: a spike is
+answered out of the margin and forgotten at once, and the usual level keeps the offer from following every trough.
+
+Canonical decides, with the common reserve and pace, while less than `cold_start_s` has been observed, on a view without
+figures, and while the need rises above the forecast far more often than claimed. Memory is canonical's.
+
+Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Annotated
+
+from pydantic import Field
+
+from services.advisor.core.demand.need import tenants_need, used_cores
+from services.advisor.core.model.view import View
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.prediction.histogram import CPU_CORES
+from services.advisor.core.prediction.margin import Forecast, LearnedMargin, MarginRules
+from services.advisor.core.prediction.peak import Scale
+from services.advisor.policies import canonical
+from shared.contracts.envelope import Reason
+
+CANONICAL = canonical.CanonicalSettings()
+FULL_RATIO = 0.97
+"""Tenants that use this part of their pool may want more than they can get."""
+WANTED_FACTOR = 1.25
+"""Their need then counts so many times what they use, so that the pool grows until they are no longer held back."""
+HalfLife = Annotated[float, Field(ge=60, le=30 * 86_400, allow_inf_nan=False)]
+
+
+class AdaptiveSettings(PolicySettings):
+    """What is usual, how much of the learned rises is kept above the need, and when canonical decides."""
+
+    usual_percentile: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 75.0
+    """Percent of the time for which the tenants' need was at or below what is usual; higher: fewer evictions."""
+    usual_half_life_s: HalfLife = 12 * 3600.0
+    """Seconds after which a need counts half for what is usual."""
+    rise_percentile: Annotated[float, Field(ge=50, le=99.9, allow_inf_nan=False)] = 95.0
+    """Percent of the rounds in which the need rises by no more than the forecast claims."""
+    rise_half_life_s: HalfLife = 10_000.0
+    """Seconds after which a rise counts half."""
+    margin_factor: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 4.0
+    """The margin is so many times that rise and what larger ones exceed it by; less offers more, at more risk."""
+    min_margin_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
+    """Cores of margin in any case."""
+    cold_start_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 600.0
+    """Seconds that have to be observed before the margin is used; canonical decides until then."""
+    max_miss_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
+    """Part of the newest rounds in which the need may rise above the forecast; above it canonical decides."""
+
+    @property
+    def rules(self) -> MarginRules:
+        """How the margin is learned."""
+        return MarginRules(
+            usual=Scale(CPU_CORES, self.usual_percentile, self.usual_half_life_s),
+            rise_percentile=self.rise_percentile,
+            rise_half_life_s=self.rise_half_life_s,
+            factor=self.margin_factor,
+            least_cores=self.min_margin_cores,
+        )
+
+
+def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSettings) -> tuple[LearnedMargin, Demand]:
+    """What the forecast bounds the need by, and what is asked for where nothing is measured."""
+    _, by_rule = canonical.judge(None, view, now_s, CANONICAL)
+    need = tenants_need(view, used_cores)
+    if not view.fresh or need.measured_cores is None:
+        return state, _canonical(by_rule, "no figures", {"fresh": view.fresh})
+    wanted, cpus = _wanted_cores(need.measured_cores, view), view.bounds.cpus
+    state = state.observe(wanted, now_s, cpus, settings.rules)
+    forecast = state.last
+    if forecast is None:
+        return state, _canonical(by_rule, "no forecast", {})
+    # What is used now is the least that counts, whoever decides.
+    by_rule = replace(by_rule, cores=max(by_rule.cores, wanted + need.asked_cores))
+    numbers = _numbers(state, forecast, need.asked_cores)
+    if state.learned_s < settings.cold_start_s:
+        return state, _canonical(by_rule, f"less than {settings.cold_start_s:g} s observed", numbers)
+    bound = max(wanted, min(forecast.bound_cores, cpus)) + need.asked_cores
+    if state.missed_ratio > settings.max_miss_ratio:
+        # The wider one of both: what was learned is too little, and canonical may be less still.
+        by_rule = replace(by_rule, cores=max(by_rule.cores, bound - view.region_reserve_cores))
+        return state, _canonical(by_rule, "too many needs rose above the forecast", numbers)
+    why = Reason(rule="adaptive: what is expected + learned margin, at least what is used now", numbers=numbers)
+    return state, Demand(bound, by_rule.memory_bytes, (why,))
+
+
+def _wanted_cores(measured_cores: float, view: View) -> float:
+    """What the tenants want: more than they use where they use all that they have."""
+    full = view.size_cpus is not None and measured_cores >= FULL_RATIO * view.size_cpus
+    return measured_cores * WANTED_FACTOR if full else measured_cores
+
+
+def _numbers(state: LearnedMargin, forecast: Forecast, asked_cores: float) -> dict[str, float]:
+    return {
+        "now_cores": round(forecast.need_cores, 6),
+        "usual_cores": round(forecast.usual_cores, 6),
+        "expected_cores": round(forecast.expected_cores, 6),
+        "rise_cores": round(forecast.rise_cores, 6),
+        "excess_cores": round(forecast.excess_cores, 6),
+        "known_ratio": round(forecast.known_ratio, 4),
+        "widened": round(forecast.widened, 4),
+        "margin_cores": round(forecast.margin_cores, 6),
+        "asked_cores": round(asked_cores, 6),
+        "missed_ratio": round(state.missed_ratio, 4),
+        "observed_s": round(state.learned_s, 3),
+    }
+
+
+def _canonical(by_rule: Demand, why: str, numbers: Mapping[str, float]) -> Demand:
+    """Canonical's demand with the common reserve and pace, and why it decides."""
+    reason = Reason(rule=f"adaptive: {why}; canonical decides", numbers=dict(numbers))
+    return replace(by_rule, why=(reason, *by_rule.why), common=True)
+
+
+POLICY = Policy(name="adaptive", settings=AdaptiveSettings, start=LearnedMargin, judge=judge, reserve="own", pace="own")
