@@ -74,7 +74,15 @@ def replay(
             min=0, max=31_536_000, callback=finite, metavar="SECONDS", help="After it a batch pod ends; 0: never."
         ),
     ] = 1800.0,
-    plot: Annotated[Path | None, typer.Option(help="Write a page with curves of one node.")] = None,
+    frontier: Annotated[
+        bool,
+        typer.Option(
+            "--frontier", help="Policies and peers at many settings: the most that can run at equal violations."
+        ),
+    ] = False,
+    plot: Annotated[
+        Path | None, typer.Option(help="Write a page with curves: of one node, or of the frontier.")
+    ] = None,
     plot_node: Annotated[str, typer.Option(help="That node; without it the first one.")] = "",
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
@@ -87,11 +95,13 @@ def replay(
     import time
 
     from shared.errors import Refused
-    from shared.text_file import os_reason
     from sublet.replay import progress
     from sublet.replay.batch import BatchRules
+    from sublet.replay.frontier.best import with_frontier
+    from sublet.replay.frontier.sweep import families_of, texts_of
     from sublet.replay.report import table
-    from sublet.replay.report.page import page
+    from sublet.replay.report.frontier import frontier_page, frontier_table
+    from sublet.replay.report.page import node_page, write_page
     from sublet.replay.rows import rows_of
     from sublet.replay.run import replay as run
     from sublet.replay.traces import loaders
@@ -110,10 +120,15 @@ def replay(
         between=between,
         nodes=nodes,
     )
+    families = families_of(policy or (), peer or ()) if frontier else []
+    policies, peers = texts_of(families) if frontier else (policy or (), peer or ())
     started_s = time.perf_counter()
     traces = (trace for path in files for trace in loaders.traces(path, file_format, packing))
     outcome = run(
-        progress.each(traces, sys.stderr), rows_of(policy or (), peer or (), rules), rules, plot_node if plot else None
+        progress.each(traces, sys.stderr),
+        rows_of(policies, peers, rules),
+        rules,
+        plot_node if plot and not frontier else None,
     )
     took_s = time.perf_counter() - started_s
     for line in progress.faults(outcome.faults):
@@ -121,12 +136,10 @@ def replay(
     if outcome.frames == 0:
         raise Refused("no frame can be used", reason="malformed")
     found = table.document(outcome, [path.name for path in files], rules)
+    if frontier:
+        found = with_frontier(found, families)
     if plot:
-        if outcome.plotted is None:
-            raise Refused(f"--plot-node {plot_node}: no such node; there is {', '.join(outcome.nodes[:5])} …")
-        try:
-            plot.write_text(page(outcome, found))
-        except OSError as error:
-            raise Refused(f"--plot {plot}: {os_reason(error)}", reason="unwritable") from error
-    typer.echo(table.table(found) if wanted.is_table else document_text(found, wanted))
+        write_page(plot, frontier_page(found) if frontier else node_page(outcome, found, plot_node))
+    as_table = frontier_table if frontier else table.table
+    typer.echo(as_table(found) if wanted.is_table else document_text(found, wanted))
     typer.echo(progress.speed(outcome, took_s), err=True)

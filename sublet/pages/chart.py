@@ -94,6 +94,10 @@ class ScatterDot:
     x: float
     y: float
     best: bool = False
+    curve: str = ""
+    """Dots of one curve are joined by a line, from left to right; empty: it stands alone."""
+    label: str | None = None
+    """What stands beside it; None: its name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +118,17 @@ class Scatter:
             "title": self.title,
             "xLabel": self.x_label,
             "yLabel": self.y_label,
-            "dots": [{"name": d.name, "x": d.x, "y": d.y, "best": d.best} for d in dots],
+            "dots": [
+                {
+                    "name": d.name,
+                    "x": d.x,
+                    "y": d.y,
+                    "best": d.best,
+                    "curve": d.curve,
+                    "label": d.name if d.label is None else d.label,
+                }
+                for d in dots
+            ],
         }
 
 

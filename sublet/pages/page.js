@@ -133,8 +133,9 @@
       mark.style.top = `${y}px`;
       mark.title = `${dot.name}: ${plain(dot.y)} %, ${plain(dot.x)}`;
       name.className = dot.best ? "dotname best" : "dotname";
-      name.textContent = dot.name;
+      name.textContent = dot.label;
       u.over.append(mark, name);
+      if (!dot.label) continue;
       const w = name.offsetWidth, h = 15, away = [0, 14, -14, 28, -28, 42, -42, 56, -56, 70, 84, 98];
       const places = away.flatMap((d) => [{ x: x + 10, y: y + d - 8 }, { x: x - w - 10, y: y + d - 8 }]);
       const fits = (p) => p.x >= 0 && p.x + w <= u.over.clientWidth && p.y >= -8 && p.y + h <= u.over.clientHeight + 4;
@@ -143,6 +144,20 @@
       name.style.left = `${place.x}px`;
       name.style.top = `${place.y}px`;
     }
+  };
+
+  // The dots of a curve come from left to right.
+  const curves = (chart) => (u) => {
+    u.ctx.save();
+    u.ctx.strokeStyle = colour("soft");
+    u.ctx.lineWidth = devicePixelRatio;
+    for (const curve of new Set(chart.dots.map((dot) => dot.curve).filter(Boolean))) {
+      u.ctx.beginPath();
+      chart.dots.filter((dot) => dot.curve === curve)
+        .forEach((dot) => u.ctx.lineTo(u.valToPos(dot.x, "x", true), u.valToPos(dot.y, "y", true)));
+      u.ctx.stroke();
+    }
+    u.ctx.restore();
   };
 
   const scatter = (box, chart) => {
@@ -158,7 +173,7 @@
         axis({ size: 50, gap: 4, values: (u, at) => at.map((v) => `${v} %`) }),
       ],
       series: [{}, { paths: () => null, points: { show: false } }],
-      hooks: { draw: [names(chart)] },
+      hooks: { draw: [curves(chart), names(chart)] },
     }, [chart.dots.map((dot) => dot.x), chart.dots.map((dot) => dot.y)], box);
   };
 

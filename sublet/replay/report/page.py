@@ -1,7 +1,10 @@
 """The comparison as one page: figures, offer against violations, and curves of one node."""
 
+from pathlib import Path
 from typing import Any
 
+from shared.errors import Refused
+from shared.text_file import os_reason
 from sublet.pages.chart import Chart, ChartAxes, ChartBand, ChartLine, Scatter, ScatterDot
 from sublet.pages.page import Block, Page, PageCell, PageCharts, PageProse, PageSection, PageTable, render
 from sublet.replay.report.columns import bins
@@ -15,6 +18,29 @@ _KEY = (
     "From below what tenants want, from above what is offered to batch work: what is left between them is idle. "
     "The line is what tenants have; a flag at the top marks a time in which they wanted more than that."
 )
+
+
+def write_page(path: Path, text: str) -> None:
+    """Write a page.
+
+    Raises:
+        Refused: the file cannot be written.
+    """
+    try:
+        path.write_text(text)
+    except OSError as error:
+        raise Refused(f"--plot {path}: {os_reason(error)}", reason="unwritable") from error
+
+
+def node_page(outcome: ReplayOutcome, found: dict[str, Any], wanted_node: str) -> str:
+    """The page with the curves of the node that was asked for.
+
+    Raises:
+        Refused: there is no such node.
+    """
+    if outcome.plotted is None:
+        raise Refused(f"--plot-node {wanted_node}: no such node; there is {', '.join(outcome.nodes[:5])} …")
+    return page(outcome, found)
 
 
 def page(outcome: ReplayOutcome, found: dict[str, Any]) -> str:
