@@ -27,11 +27,11 @@ def cores_list(text: str) -> tuple[float, ...]:
     try:
         found = tuple(float(part) for part in text.split(","))
     except ValueError:
-        raise typer.BadParameter(
-            f"{text!r}: want a number of cores, or several with commas between them", param_hint="--pod-cores"
-        ) from None
+        raise typer.BadParameter(f"{text!r}: want numbers with commas between them", param_hint="--pod-cores") from None
     if not all(LEAST_CORES <= cores <= MOST_CORES for cores in found):
-        raise typer.BadParameter(f"{text!r}: want {LEAST_CORES:g} to {MOST_CORES:g} cores", param_hint="--pod-cores")
+        raise typer.BadParameter(
+            f"{text!r}: want a number from {LEAST_CORES:g} to {MOST_CORES:g}", param_hint="--pod-cores"
+        )
     if len(found) > MOST_SWEPT or len(set(found)) < len(found):
         raise typer.BadParameter(f"{text!r}: want at most {MOST_SWEPT} amounts, each once", param_hint="--pod-cores")
     return found
