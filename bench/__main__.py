@@ -9,7 +9,18 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import breach, calculators, footprint, metrics_pass, node_metric, reaction, source_cost, stored, webhook
+from bench import (
+    breach,
+    calculators,
+    footprint,
+    metrics_pass,
+    node_metric,
+    reaction,
+    service_passes,
+    source_cost,
+    stored,
+    webhook,
+)
 from bench.rigs.disturbance import REPEATS, Tries, Watch
 from bench.rigs.report import Row, Run, observed, progress, publish, run_before
 from shared.errors import Refused
@@ -17,10 +28,10 @@ from shared.settings import CommonSettings
 from sublet.host.preflight import check_host
 
 NAME = "host"
-PARTS = {
-    part.__name__.rpartition(".")[2]: part
-    for part in (reaction, breach, stored, footprint, metrics_pass, source_cost, calculators, webhook, node_metric)
-}
+MODULES = (
+    reaction, breach, stored, footprint, metrics_pass, service_passes, source_cost, calculators, webhook, node_metric,
+)  # fmt: skip
+PARTS = {part.__name__.rpartition(".")[2]: part for part in MODULES}
 
 
 async def _measured(names: Sequence[str], repeats: int) -> list[Row]:
