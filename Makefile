@@ -123,7 +123,7 @@ bench-kubernetes: rig-kubernetes  ## what the agent costs on a real kubelet, by 
 	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.kubernetes $(PARTS)
 
 bench-pod-start: rig-kubernetes  ## how long many pods at once take to be Ready on a busy node, without and with Sublet, as a ratio; 10 min
-	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.pod_start
+	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.kubernetes.starts
 
 schemas: $(STAMP)        ## write docs/schemas and the lines of deploy that name channels or services anew
 	$(BIN)/python -m shared.contracts.bus.schemas docs/schemas

@@ -19,7 +19,9 @@ from rig.packages import RigMissing
 from bench.kubernetes.agent import AgentPod
 from bench.kubernetes.cost import Plan, Targets, measure_cost
 from bench.kubernetes.crowds import at_rest, at_work, crowded, largest
-from bench.rigs.report import Row, Run, progress, publish, run_before
+from bench.kubernetes.spikes import measure_spikes, settings, usual_policy
+from bench.kubernetes.starts import measure_starts
+from bench.rigs.report import Row, Run, progress, publish, run_before, stage
 from shared.errors import Refused
 
 NAME = "kubernetes"
@@ -59,16 +61,29 @@ def large(bench: Bench) -> list[Row]:
     return _cost(bench, largest(bench.cluster, count), f"{count} of the largest pods", Targets("", "bounded"))
 
 
+def reaction(bench: Bench) -> list[Row]:
+    """A tenant that wakes, again and again."""
+    policy = bench.plan.policy
+    with _installed(bench.product, settings(policy)):
+        return measure_spikes(bench.cluster, policy, bench.plan.spikes)
+
+
+def starts(bench: Bench) -> list[Row]:
+    """Many pods at once, 50 and 110; each round has an agent of its own, or none."""
+    sizes = [bench.pods] if bench.pods else [50, 110]
+    return [row for size in sizes for row in measure_starts(bench.cluster, size, bench.plan.runs)]
+
+
 def _cost(bench: Bench, documents: list[dict[str, Any]], what: str, targets: Targets) -> list[Row]:
     with _installed(bench.product), crowded(bench.cluster, documents, ready="volumes" not in documents[0]["spec"]):
         return measure_cost(AgentPod.found(bench.cluster, bench.product), what, bench.plan, targets)
 
 
 @contextmanager
-def _installed(product: Product) -> Iterator[None]:
+def _installed(product: Product, values: dict[str, Any] | None = None) -> Iterator[None]:
     """As the chart installs it; each part has an agent of its own, for memory does not shrink."""
-    progress("Sublet comes")
-    product.install(NO_ADMISSION)
+    stage("Sublet comes")
+    product.install({**NO_ADMISSION, **(values or {})})
     try:
         yield
     finally:
@@ -76,7 +91,13 @@ def _installed(product: Product) -> Iterator[None]:
         product.leave()
 
 
-PARTS: dict[str, Callable[[Bench], list[Row]]] = {"rest": rest, "work": work, "large": large}
+PARTS: dict[str, Callable[[Bench], list[Row]]] = {
+    "rest": rest,
+    "reaction": reaction,
+    "starts": starts,
+    "work": work,
+    "large": large,
+}
 
 
 def main() -> int:
@@ -88,36 +109,37 @@ def main() -> int:
     words.add_argument("--runs", type=int, default=usual.runs, help="whose median is the figure")
     words.add_argument("--span", type=float, default=usual.span_s, metavar="S", help="seconds of a run")
     words.add_argument("--rest", type=float, default=usual.rest_s, metavar="S", help="seconds before the first run")
+    words.add_argument("--spikes", type=int, default=usual.spikes, help="of each series of the part reaction")
+    words.add_argument("--policy", default=usual_policy(), help="of the part reaction")
     words.add_argument("--against", type=Path, metavar="FILE", help="the run to compare with; else the last one here")
     chosen = words.parse_args()
     if unknown := [name for name in chosen.parts if name not in PARTS]:
         words.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    plan = Plan(chosen.rest, chosen.span, chosen.runs)
+    plan = Plan(chosen.rest, chosen.span, chosen.runs, chosen.spikes, chosen.policy)
+    rows: list[Row] = []
     try:
         CLUSTER.require_tools()
         before = run_before(NAME, chosen.against)
-        rows = _measured(chosen.parts or list(PARTS), plan, chosen.pods)
+        try:
+            for found in _measured(chosen.parts or list(PARTS), plan, chosen.pods):
+                rows += found
+        finally:  # what was measured before a part failed, or was interrupted, is worth its minutes
+            progress("")
+            if rows:
+                publish(Run.here(NAME, rows), before)
     except (RigMissing, Refused) as error:
         print(f"bench-kubernetes: {error}", file=sys.stderr)
         return 2
-    publish(Run.here(NAME, rows), before)
     return 0
 
 
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _measured(names: list[str], plan: Plan, pods: int | None) -> list[Row]:
-    rows: list[Row] = []
+def _measured(names: list[str], plan: Plan, pods: int | None) -> Iterator[list[Row]]:
     with CLUSTER.cache_held() as cache:
-        image = build_product(cache, _say)
-        with running(cache, _say) as cluster:
+        image = build_product(cache, stage)
+        with running(cache, stage) as cluster:
             cluster.node.load(image.archive)
             for name in names:
-                rows += PARTS[name](Bench(cluster, Product(cluster), plan, pods))
-                progress("")
-    return rows
+                yield PARTS[name](Bench(cluster, Product(cluster), plan, pods))
 
 
 if __name__ == "__main__":

@@ -8,18 +8,20 @@ from dataclasses import dataclass
 from bench.kubernetes.agent import AGENT, AgentPod, Memory
 from bench.rigs.disturbance import Tries, Watch
 from bench.rigs.flame import sampled, without_small
-from bench.rigs.report import OUT, Row, observed, progress
+from bench.rigs.report import OUT, Row, observed, progress, stage
 
 PROGRESS_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How long to wait before, how long each run is, and how many there are."""
+    """How long to wait before, how long each run is, how many there are, and how many spikes a series has."""
 
     rest_s: float = 60.0
     span_s: float = 60.0
     runs: int = 3
+    spikes: int = 12
+    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ def measure_cost(agent: AgentPod, what: str, plan: Plan, targets: Targets) -> li
 
 def _parts(agent: AgentPod, what: str, span_s: float, runs: list[Shares]) -> Iterator[Row]:
     """Containers, and below the agent's what its time goes to; in a span of its own, for sampling takes time too."""
-    progress(f"{what}: where the time goes")
+    stage(f"{what}: where the time goes")
     file = OUT / f"stacks-{what.replace(' ', '-')}.txt"
     parts = without_small(sampled(agent.main_pid(), span_s, file))
     for name in runs[-1].containers:
@@ -97,6 +99,7 @@ def percent(share: float) -> str:
 
 def wait(span_s: float, what: str) -> None:
     """Let time pass, and say how much is left."""
+    stage(f"{what}, {span_s:.0f} s")
     end_s = time.monotonic() + span_s
     while (left_s := end_s - time.monotonic()) > 0:
         progress(f"{what}, {left_s:.0f} s")

@@ -7,7 +7,7 @@ from typing import Any
 from crowd import RECLAIMED, TENANT, Crowd, pod
 from kube_rig.cluster import Cluster
 
-from bench.rigs.report import progress
+from bench.rigs.report import stage
 
 AT_ONCE = 25
 """Pods that start together: more, and a small machine is out of breath."""
@@ -16,6 +16,7 @@ QUOTA = {"limits": {"cpu": "10m"}, "requests": {"cpu": "1m"}}
 SPIN = "while :; do :; done"
 LARGEST_BYTES = 256 << 10
 """Of all annotations of an object, keys and values together (docs/facts/kubernetes.md#bounds-of-a-pods-size)."""
+NEVER = "never"
 FILLER = "bench.sublet.io/filler"
 
 Document = dict[str, Any]
@@ -46,7 +47,9 @@ def largest(cluster: Cluster, count: int) -> list[Document]:
         notes = one["metadata"]["annotations"]
         used = sum(len(key) + len(value) for key, value in notes.items())
         notes[FILLER] = "x" * (LARGEST_BYTES - used - len(FILLER))
-        one["spec"]["volumes"] = [{"name": "never", "configMap": {"name": "there-is-none"}}]
+        one["spec"]["volumes"] = [{"name": NEVER, "configMap": {"name": "there-is-none"}}]
+        # Only for volumes that a container mounts does kubelet wait.
+        one["spec"]["containers"][0]["volumeMounts"] = [{"name": NEVER, "mountPath": "/never"}]
     return found
 
 
@@ -62,10 +65,10 @@ def crowded(cluster: Cluster, documents: Sequence[Document], *, ready: bool = Tr
         for begin in range(0, len(documents), AT_ONCE):
             crowd.create(*documents[begin : begin + AT_ONCE])
             there = min(len(documents), begin + AT_ONCE)
-            progress(f"{there} of {len(documents)} pods")
+            stage(f"{there} of {len(documents)} pods")
             if ready:
                 crowd.wait_ready(there, START_LIMIT_S)
         yield
     finally:
-        progress("the pods end")
+        stage("the pods end")
         crowd.end()

@@ -68,6 +68,14 @@ def progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def stage(text: str) -> None:
+    """A line of what comes next, which stays where nothing can be written over."""
+    if sys.stderr.isatty():
+        progress(text)
+    else:
+        print(f"{datetime.now(UTC):%H:%M:%S} {text}", file=sys.stderr, flush=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run of a bench: what it is called, where and when it was, and its rows."""

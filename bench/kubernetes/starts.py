@@ -1,6 +1,6 @@
-"""`make bench-pod-start`: how long 49 pods at once take to be Ready on a busy node, without and with Sublet.
+"""`make bench-pod-start`: how long many pods at once take to be Ready on a busy node, without and with Sublet.
 
-By turns on one machine, so that what else it does falls on both alike. Takes some 10 minutes, and root.
+By turns on one machine, so that what else it does falls on both alike. Takes some 10 minutes with 50 pods, and root.
 """
 
 import argparse
@@ -17,8 +17,12 @@ from kube_rig.cluster import CLUSTER, Cluster, running
 from kube_rig.images import build_product
 from kube_rig.product import Product
 
-TENANTS, BATCH = 25, 22
-"""Beside a busy one of each."""
+from bench.rigs.disturbance import Watch
+from bench.rigs.report import Row, observed, stage
+
+PODS, PROCESSES, LIMIT_S, ROUNDS = 50, 2, 300.0, 3
+BUSY_PODS = 2
+"""A tenant and a batch pod that are busy; they are among the pods."""
 BEHIND_ALL = {"settings": {"qrm": {"starts": {"pods_per_cpu": 0}}}}
 """Without the rule that is measured."""
 WAYS: dict[str, dict[str, Any] | None] = {"without": None, "with": {}, "behind-all": BEHIND_ALL}
@@ -34,13 +38,13 @@ class Round:
     batch_s: list[float]
 
     def __str__(self) -> str:
-        return (f"{self.way:<10}  all {self.all_s:6.1f} s   {_told('tenants', self.tenants_s, TENANTS)}"
-                f"   {_told('reclaimed', self.batch_s, BATCH)}")  # fmt: skip
+        return (f"{self.way:<10}  all {self.all_s:6.1f} s   {_told('tenants', self.tenants_s)}"
+                f"   {_told('reclaimed', self.batch_s)}")  # fmt: skip
 
 
-def _told(what: str, ready_s: list[float], of: int) -> str:
+def _told(what: str, ready_s: list[float]) -> str:
     last = f"median {statistics.median(ready_s):4.0f} s, last {ready_s[-1]:4.0f} s" if ready_s else "none"
-    return f"{what} {len(ready_s)}/{of}: {last}"
+    return f"{what} {len(ready_s)} ready: {last}"
 
 
 @contextmanager
@@ -57,20 +61,39 @@ def _installed(cluster: Cluster, values: dict[str, Any] | None) -> Iterator[None
         product.leave()
 
 
-def _round(cluster: Cluster, way: str, processes: int, limit_s: float) -> Round:
-    crowd = Crowd(cluster, TENANTS, BATCH)
+def one_round(
+    cluster: Cluster, way: str, pods: int = PODS, processes: int = PROCESSES, limit_s: float = LIMIT_S
+) -> Round:
+    """Let so many pods come, half of them tenants, beside busy processes of the machine at nice 19."""
+    batch = (pods - BUSY_PODS) // 2
+    crowd = Crowd(cluster, pods - BUSY_PODS - batch, batch)
     with _installed(cluster, WAYS[way]), crowd.busy(processes):
         all_s = crowd.come_and_be_ready(limit_s)
         of = {kind: crowd.ready_s(kind) for kind in ("tenant", "batch")}
     return Round(way, all_s, of["tenant"], of["batch"])
 
 
+def measure_starts(cluster: Cluster, pods: int, rounds: int) -> list[Row]:
+    """The row of the starts with Sublet, as a ratio of those without."""
+    found: dict[str, list[Round]] = {"without": [], "with": []}
+    watch = Watch()
+    for number in range(rounds):
+        for way, ended in found.items():
+            stage(f"{pods} pods at once, {way} Sublet, round {number + 1} of {rounds}")
+            ended.append(one_round(cluster, way, pods))
+    alone_s, beside_s = (statistics.median(one.all_s for one in ended) for ended in found.values())
+    figure = f"{beside_s / alone_s:.2f} times, {beside_s:.0f} / {alone_s:.0f} s"
+    row = Row(f"{pods} pods at once until all are Ready, with / without Sublet", figure, rounds, "1.1 times")
+    return observed([row], watch.disturbance(), 1)
+
+
 def main() -> int:
     """Measure and print."""
     words = argparse.ArgumentParser(description=__doc__)
-    words.add_argument("--ways", nargs="+", choices=WAYS, default=["without", "with"] * 3)
-    words.add_argument("--processes", type=int, default=2, help="busy processes of the machine, at nice 19")
-    words.add_argument("--limit", type=float, default=300.0, help="seconds after which a round is given up")
+    words.add_argument("--ways", nargs="+", choices=WAYS, default=["without", "with"] * ROUNDS)
+    words.add_argument("--pods", type=int, default=PODS)
+    words.add_argument("--processes", type=int, default=PROCESSES, help="busy processes of the machine, at nice 19")
+    words.add_argument("--limit", type=float, default=LIMIT_S, help="seconds after which a round is given up")
     chosen = words.parse_args()
     CLUSTER.require_tools()
     rounds = []
@@ -79,7 +102,7 @@ def main() -> int:
         with running(cache, print) as cluster:
             cluster.node.load(image.archive)
             for way in chosen.ways:
-                rounds.append(_round(cluster, way, chosen.processes, chosen.limit))
+                rounds.append(one_round(cluster, way, chosen.pods, chosen.processes, chosen.limit))
                 print(time.strftime("%H:%M:%S"), rounds[-1], flush=True)
     medians = {way: statistics.median(one.all_s for one in rounds if one.way == way) for way in chosen.ways}
     for way, median_s in medians.items():
