@@ -185,8 +185,9 @@ class ReporterApp:
         seen = self._colocation_input()
         mid = self._mid.smoothed(seen, now_s)
         batch = self._batch.smoothed(seen, self._mid.withheld, now_s)
+        by_numa = self._batch.by_numa(seen)
         if self._switch.observes:  # none, which is not an offer of 0: another system may write these names
-            batch = mid = None
+            batch, mid, by_numa = None, None, {}
         return FieldView(
             now=self._clock.wall(),
             allocation=applied,
@@ -197,6 +198,7 @@ class ReporterApp:
             services=self._services,
             build=BUILD,
             batch=batch,
+            batch_by_numa=by_numa,
             mid=mid,
             node_unread=tuple(dict.fromkeys((*self._batch.unread, *self._mid.unread))),
             conditions=(*self._node_metric.conditions(), *self._statuses.conditions()),

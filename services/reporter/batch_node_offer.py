@@ -8,7 +8,8 @@ from typing import Any
 
 from services.reporter.core.batch_demand import BatchOffer, ColocationStrategy, batch_offer
 from services.reporter.core.batch_resources import degraded
-from services.reporter.core.field import Offered
+from services.reporter.core.batch_zones import batch_by_numa
+from services.reporter.core.field import NumaShare, Offered
 from services.reporter.core.node_capacity import NodeCapacity
 from services.reporter.offer_over_time import ColocationInput, OfferOverTime
 from services.reporter.settings import ReporterSettings
@@ -51,6 +52,13 @@ class BatchNodeOffer:
         if self._capacity is not None:
             self.unread += self._capacity.unread
         return self._offer.reported
+
+    def by_numa(self, seen: ColocationInput) -> dict[int, NumaShare]:
+        """What is reported, by NUMA node; empty unless the settings say so, or where it is not known."""
+        reported, sample, given = self._offer.reported, seen.sample, seen.allocation
+        if not self._settings.batch.by_numa or reported is None or sample is None or given is None:
+            return {}
+        return batch_by_numa(reported, sample, given, self._strategy.memory_reclaim_percent)
 
     def state(self) -> dict[str, Any] | None:
         """What is reported and the terms that it is made of, for `explain`; None where nothing is offered."""

@@ -50,6 +50,8 @@ class BatchSettings(Settings):
     degrade_after_s: Seconds = 60.0
     """Without a new sample for so many seconds both leave the Node; pods that run stay. Koordinator waits 900 s, and
     for an event."""
+    by_numa: bool = False
+    """Tells both by NUMA node as well, in the zones of the CustomNodeResource: parts that add up to what is offered."""
 
     @property
     def strategy(self) -> ColocationStrategy:

@@ -5,7 +5,7 @@ that fragment must be written at once. It never reads a file, a clock or the bus
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, TypeAlias, TypeVar
 
@@ -32,6 +32,14 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
+class NumaShare:
+    """What of an offer lies on one NUMA node; None where that is not known."""
+
+    cpu_millis: int | None
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class FieldView:
     """The newest input of the reporter. A message stays here when it is too old; its flag then says so."""
 
@@ -46,6 +54,8 @@ class FieldView:
     """What is reported of the allocation's offer; None: all of it."""
     batch: Offered | None = None
     """What is reported of Koordinator's batch resources; None: they are not offered."""
+    batch_by_numa: Mapping[int, NumaShare] = field(default_factory=dict)
+    """The same by NUMA node; empty: it is not told, or not known."""
     mid: Offered | None = None
     """What is reported of Koordinator's mid resources; None: they are not offered."""
     node_unread: tuple[str, ...] = ()

@@ -2,19 +2,23 @@
 
 Both shapes: docs/facts/katalyst-cluster.md#customnoderesource. Where the sample does not say the socket of a NUMA node,
 the NUMA zones stand at the top, and the older shape, which starts at sockets, is left out. Each NUMA zone has its share
-of the offered CPU, by its CPUs of the reclaimed pool; the older shape has no such shares.
+of the offered CPU, by its CPUs of the reclaimed pool, and of the batch resources where `reporter.batch.by_numa` says
+so; the older shape has no such shares.
 """
 
 from typing import Any
 
-from services.reporter.core.field import FieldSettings, FieldView, Fragment, ReportField, changed, plain
+from services.reporter.core.field import FieldSettings, FieldView, Fragment, NumaShare, ReportField, changed, plain
 from shared.contracts.allocation import Allocation
 from shared.contracts.kube.quantities import format_millis, format_units
-from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
+from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
 from shared.contracts.sample import NodeSample, NumaReading
 from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.shares import shared_out
+
+OFFERS = (RECLAIMED_CPU, BATCH_CPU, BATCH_MEMORY)
+"""They move with every sample: the fields that offer them for the node say what cannot wait."""
 
 
 def fragment(view: FieldView) -> Fragment | None:
@@ -24,7 +28,7 @@ def fragment(view: FieldView) -> Fragment | None:
     numas = sorted(view.sample.numas, key=lambda numa: numa.numa)
     facts = {numa.numa: _facts(numa, view.sample, view.allocation) for numa in numas}
     reclaimed = _reclaimed(view, numas)
-    zone = {n: _zone(n, facts[n], reclaimed.get(n, {})) for n in facts}
+    zone = {n: _zone(n, facts[n], reclaimed.get(n, {}), _batch(view, n)) for n in facts}
     sockets: dict[int, list[int]] = {}
     for numa in numas:
         if numa.socket is None:
@@ -61,8 +65,21 @@ def _reclaimed(view: FieldView, numas: list[NumaReading]) -> dict[int, dict[str,
     }
 
 
-def _zone(number: int, facts: dict[str, Any], reclaimed: dict[str, dict[str, str]]) -> dict[str, Any]:
-    resources = {key: facts[key] | reclaimed.get(key, {}) for key in ("allocatable", "capacity") if key in facts}
+def _batch(view: FieldView, number: int) -> dict[str, str]:
+    """Shares of the batch resources, also of a NUMA node that has memory alone: without them sums would be wrong."""
+    share = view.batch_by_numa.get(number, NumaShare(None, None))
+    amounts = {BATCH_CPU: share.cpu_millis, BATCH_MEMORY: share.memory_bytes}
+    return {name: format_units(amount) for name, amount in amounts.items() if amount is not None}
+
+
+def _zone(
+    number: int, facts: dict[str, Any], reclaimed: dict[str, dict[str, str]], batch: dict[str, str]
+) -> dict[str, Any]:
+    resources = {
+        key: facts.get(key, {}) | (reclaimed.get(key, {}) if key in facts else {}) | batch
+        for key in ("allocatable", "capacity")
+        if key in facts or batch
+    }
     zone = {"type": "Numa", "name": str(number), "resources": resources}
     return zone | ({"allocations": facts["allocations"]} if "allocations" in facts else {})
 
@@ -107,7 +124,7 @@ def _requests(pod: Pod) -> dict[str, str]:
 
 
 def urgent(before: Fragment | None, now: Fragment | None, _settings: FieldSettings) -> bool:
-    """Any change but that of the shares of the offer: the field `reclaimed` says when those must be written."""
+    """Any change but that of shares of offers: the fields `reclaimed` and `batch` say when those must be written."""
     return before != now and changed(_without_offer(before), _without_offer(now))
 
 
@@ -116,7 +133,7 @@ def _without_offer(value: Any, *, resources: bool = False) -> Any:
         return {
             key: _without_offer(item, resources=resources or key == "resources")
             for key, item in value.items()
-            if not (resources and key == RECLAIMED_CPU)
+            if not (resources and key in OFFERS)
         }
     return [_without_offer(item, resources=resources) for item in value] if isinstance(value, list) else value
 

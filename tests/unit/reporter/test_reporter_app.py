@@ -3,6 +3,7 @@
 import asyncio
 import contextlib
 import json
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.bus.subjects import state_subject
 from shared.contracts.pod import Container, Pod
 from shared.contracts.readiness import Health, Readiness, ServiceHealth
-from shared.contracts.sample import NodeReading, NodeSample, PodReading
+from shared.contracts.sample import NodeReading, NodeSample, NumaReading, PodReading
 from shared.contracts.services import NODE_SERVICES
 from shared.errors import BadConfig, Unavailable
 from shared.fakes.memory_bus import MemoryBus
@@ -352,19 +353,26 @@ def test_a_node_that_observes_leaves_koordinators_amounts_to_whoever_writes_them
     async def story(node: Node) -> None:
         node.context.switch.mode = "observe"
         mid = {"enabled": True, "mode": "static", "static_cpu_percent": 50}
-        node.app.reconfigure({"mid": mid, "batch": {"enabled": True}})
+        node.app.reconfigure({"mid": mid, "batch": {"enabled": True, "by_numa": True}})
         wire = node.wires["metrics"]
         used = {"cpu_usage_cores": 1.0, "memory_total_bytes": 10 << 30, "memory_available_bytes": 9 << 30}
         reading = NodeReading.model_validate({"online_cpus": "0-9", **used})
-        await wire.publish(wire.stamp(NodeSample, node_reading=reading))
+        numa = NumaReading(numa=0, memory_total_bytes=10 << 30, memory_free_bytes=9 << 30, file_bytes=0)
+        await wire.publish(wire.stamp(NodeSample, node_reading=reading, numas=(numa,)))
         await node.offer(0)
         await asyncio.sleep(2)
         node.context.switch.mode = "enforce"
         await node.offer(6_000)
 
-    first, *_, last = (document["status"]["resources"]["allocatable"] for document in play(story).writer.documents)
-    assert not any("mid-" in name or "batch-" in name for name in first)
-    assert {name.partition("/")[2] for name in last} >= {"batch-cpu", "batch-memory", "mid-cpu", "mid-memory"}
+    first, *_, last = (document["status"] for document in play(story).writer.documents)
+    assert not re.search("mid-|batch-", json.dumps(first))
+    assert "batch-memory" in json.dumps(last["topologyZone"])
+    assert {name.partition("/")[2] for name in last["resources"]["allocatable"]} >= {
+        "batch-cpu",
+        "batch-memory",
+        "mid-cpu",
+        "mid-memory",
+    }
 
 
 def test_mid_resources_end_by_the_time_alone_and_what_they_sold_is_offered_to_nobody_else(play: Play) -> None:
