@@ -221,8 +221,8 @@ class QrmSettings(Settings):
     """How much of its quota a tenant's container may save up and overdraw later, unless its pod says otherwise (CPU
     burst)."""
     pod_quotas: bool = False
-    """Whether a reclaimed pod on Kubernetes gets no more CPU than its limit, as with Koordinator's batch-cpu. Off: CPU
-    that nobody else wants is theirs. Not while the policy holds the whole class by a quota."""
+    """Whether reclaimed and mid pods on Kubernetes get no more CPU than their limit, as with Koordinator's batch-cpu.
+    Off: CPU that nobody else wants is theirs. Not while the policy holds the whole class by a quota."""
     offload: OffloadSettings = OffloadSettings()
     """Idle memory of pods that is given back to the machine by and by; off unless `enabled`."""
     memory_qos: MemoryQosSettings = MemoryQosSettings()

@@ -1,8 +1,8 @@
 """What a pod's cgroups shall have for what the pod asks for: weight and memory limit, pod and containers.
 
-The formulas are kubelet's, of native amounts (`ResourceConfigForPod`); here they hold for reclaimed amounts too, which
-kubelet does not know as such (docs/facts/koordinator-batch.md#cgroup-values-of-best-effort-pods). A CPU quota they
-have only where the settings say so: reclaimed CPU that nobody else wants is theirs.
+The formulas are kubelet's, of native amounts (`ResourceConfigForPod`); here they hold for reclaimed and mid amounts
+too, which kubelet does not know as such (docs/facts/koordinator-batch.md#cgroup-values-of-best-effort-pods). A CPU
+quota they have only where the settings say so: CPU that nobody else wants is theirs.
 """
 
 import math
@@ -13,6 +13,7 @@ from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import shares_of_millis
 from shared.core.cgroups.layout import Layout
 from shared.core.pods.containers import together
+from shared.core.pods.koord_qos import priority_class
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,25 @@ class GroupLimits:
     cpu_shares: int
     memory_bytes: int | None
     quota_millis: int | None = None
-    """Of a best-effort pod: of others kubelet writes it, by their native amounts."""
+    """Of a pod that kubelet takes for best-effort: of others it writes it, by their native amounts."""
+
+
+def asks_for_mid(pod: Pod) -> bool:
+    """Whether a tenant asks for mid resources alone, so that kubelet takes it for best-effort."""
+    if pod.qos == "reclaimed_cores" or pod.kube_qos != "BestEffort":
+        return False
+    is_mid = priority_class(pod.labels, pod.priority) == "koord-mid"
+    # Of a best-effort pod no amount is plain.
+    return is_mid and any(map(_amounts, (*pod.containers, *pod.init_containers)))
+
+
+def is_limited_here(pod: Pod) -> bool:
+    """Whether a pod's amounts are unknown to kubelet, so that whoever else knows them has to write its limits."""
+    return pod.qos == "reclaimed_cores" or asks_for_mid(pod)
+
+
+def _amounts(container: Container) -> int:
+    return container.cpu_request_millis or container.memory_request_bytes
 
 
 UNSAID_PART, LEAST_UNSAID_BYTES = 8, 256 << 20
@@ -77,8 +96,12 @@ def _memory_bytes(pod: Pod, container: Container, unsaid_bytes: int) -> int:
 
 def _quota_millis(pod: Pod, containers: Sequence[Container]) -> int | None:
     """Their CPU limits together; none where one of them has none."""
-    best_effort = pod.qos == "reclaimed_cores" and pod.kube_qos == "BestEffort"
-    if not best_effort or not containers or not all(one.cpu_limit_millis for one in containers):
+    if (
+        pod.kube_qos != "BestEffort"
+        or not is_limited_here(pod)
+        or not containers
+        or not all(one.cpu_limit_millis for one in containers)
+    ):
         return None
     one = len(containers) == 1
     limit = containers[0].cpu_limit_millis if one else _together(pod, lambda each: each.cpu_limit_millis)

@@ -1,9 +1,9 @@
-"""Pod limits bound reclaimed pods to their own amounts where kubelet makes the groups: to kubelet they have none.
+"""Pod limits bound reclaimed and mid pods to their own amounts where kubelet makes the groups: to it they have none.
 
 A limit is never taken back here: the class of a pod stays as long as the pod does, whatever is written onto it.
 
-A pod's own group keeps the lowest weight there is, for beside it may be a tenant's pod that asked for nothing either;
-CPU requests count among the containers of a pod.
+A reclaimed pod's own group keeps the lowest weight there is, for beside it may be a tenant's pod that asked for nothing
+either; CPU requests count among the containers of a pod. A mid pod, which is a tenant, weighs what it asked for.
 
 CPU quotas are written where the settings say so, and what was there before is on record first. Without that, and beside
 a quota of the whole class, what is found as it was written here is given back: on v1 no group has a larger quota than
@@ -24,7 +24,7 @@ from services.qrm.former_values import FormerValues
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout
-from shared.core.pods.limits import GroupLimits, limits_of
+from shared.core.pods.limits import GroupLimits, is_limited_here, limits_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,20 +53,20 @@ class PodLimits:
         on_record = self.former.of((Knob.CPU_QUOTA,))
         if not on_record:
             return []
-        groups = {group for pod in pods if pod.qos == RECLAIMED for group in self._present(pod)}
+        groups = {group for pod in pods if is_limited_here(pod) for group in self._present(pod)}
         return give_back(self.writer, self.former, [key for key in on_record if key[0] in groups])
 
     def settle(
         self, pods: Sequence[Pod], now_s: float, verify_s: float, *, quotas: bool | None = False
     ) -> list[Problem]:
-        """One step towards the limits of these pods, whose groups exist; tenants' groups are left alone.
+        """One step towards the limits of these pods, whose groups exist; what kubelet knows of is left alone.
 
         A pod whose limits were all found in force less than `verify_s` ago is not looked at, unless it has changed.
         """
         problems: list[Problem] = []
-        reclaimed = [pod for pod in pods if pod.qos == RECLAIMED]
+        limited = [pod for pod in pods if is_limited_here(pod)]
         settled: dict[str, _Settled] = {}
-        for pod in reclaimed:
+        for pod in limited:
             last = self._settled.get(pod.uid)
             if last is not None and now_s < last.at_s + verify_s and (last.pod, last.quotas) == (pod, quotas):
                 settled[pod.uid] = last
@@ -109,7 +109,7 @@ class PodLimits:
         top, writes = self.layout.pod_group(pod), []
         for group, own in self._present(pod).items():
             weight = Write(group, Knob.CPU_SHARES, own.cpu_shares)
-            if group != top and self.writer.differs(weight):
+            if (group != top or pod.qos != RECLAIMED) and self.writer.differs(weight):
                 writes.append(weight)
             if quotas and own.quota_millis is not None:
                 quota = Write(group, Knob.CPU_QUOTA, own.quota_millis)

@@ -19,6 +19,7 @@ from services.qrm.former_values import FormerValues
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout
+from shared.core.pods.limits import is_limited_here
 
 DEFAULT_SHARES = 1024
 """The kernel's own weight of a group."""
@@ -86,9 +87,9 @@ def _settings(writer: CgroupWriter, layout: Layout, pods: Sequence[Pod]) -> Iter
         # The class's limits, which qrm writes to this group where it holds the reclaimed pods and nobody else.
         for knob in (Knob.CPU_QUOTA, Knob.MEMORY_MAX, Knob.MEMORY_HIGH):
             yield Write(best_effort, knob, UNLIMITED)
-    # Of tenants qrm writes what is on record alone.
+    # Of what kubelet knows qrm writes only what is on record.
     for pod in pods:
-        if pod.qos == RECLAIMED:
+        if is_limited_here(pod):
             for group, own in default_limits(pod, layout).items():
                 hard = writer.cgroups.read(group, Knob.MEMORY_MAX)
                 yield from restore_group(group, own, None if hard is None else int(hard))

@@ -10,6 +10,7 @@ from services.qrm.core.isolation.rules import NodeRules, Values
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import Layout, above
+from shared.core.pods.limits import is_limited_here
 
 Key = tuple[str, Knob]
 
@@ -36,7 +37,7 @@ def may_be_given(pods: Sequence[Pod], layout: Layout, knobs: Collection[Knob]) -
 
 def may_have_quotas(pods: Sequence[Pod], layout: Layout) -> set[Key]:
     """The quotas that kubelet did not write: it writes none for a best-effort pod."""
-    own = [pod for pod in pods if pod.qos == "reclaimed_cores" and pod.kube_qos == "BestEffort"]
+    own = [pod for pod in pods if is_limited_here(pod) and pod.kube_qos == "BestEffort"]
     containers = {layout.container_group(pod, one) for pod in own for one in (*pod.init_containers, *pod.containers)}
     return {(group, Knob.CPU_QUOTA) for group in containers | {layout.pod_group(pod) for pod in own} if group}
 

@@ -28,7 +28,7 @@ def restore_weight(group: str, cpu_shares: int) -> Iterator[Write]:
 
 
 def default_limits(pod: Pod, layout: Layout) -> dict[str, GroupLimits]:
-    """Of each group of a reclaimed pod, the pod's own first, what kubelet wrote.
+    """Of each group of a reclaimed or mid pod, the pod's own first, what kubelet wrote.
 
     To kubelet a best-effort pod asked for nothing; of any other it knows what the pod's amounts say.
     """
