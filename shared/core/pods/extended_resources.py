@@ -62,6 +62,14 @@ def requests_of(document: Mapping[str, Any]) -> dict[str, int]:
     return dict(together | largest)
 
 
+def names_asked_for(document: Mapping[str, Any]) -> frozenset[str]:
+    """Under which names one pod asks for anything that a Node may offer."""
+    spec = document.get("spec") or {}
+    containers = (*(spec.get("initContainers") or ()), *(spec.get("containers") or ()))
+    asked = {name for one in containers for name in (one.get("resources") or {}).get("requests") or ()}
+    return OFFERED_NAMES & asked
+
+
 def _requests(container: Mapping[str, Any]) -> Counter[str]:
     asked = (container.get("resources") or {}).get("requests") or {}
     found = Counter[str]()

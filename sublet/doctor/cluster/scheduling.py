@@ -3,11 +3,11 @@
 The API server does not say which schedulers there are: what has become of their pods does.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from shared.core.pods.extended_resources import BATCH_NAMES, MID_NAMES, OFFERED_NAMES
+from shared.core.pods.extended_resources import BATCH_NAMES, MID_NAMES, names_asked_for
 from sublet.doctor.cluster.facts import ClusterFacts, Document
 from sublet.doctor.cluster.parts import describe, moment
 from sublet.doctor.finding import Finding, Unknown, ok, problem, some, unchecked, warning
@@ -50,7 +50,7 @@ def _asks_in_vain(facts: ClusterFacts, pods: Sequence[Document]) -> Finding | No
         return None
     offered = {name for node in facts.nodes for name in (node.get("status") or {}).get("allocatable") or ()}
     for pod in sorted(filter(_waits, pods), key=_name):
-        if missing := sorted(set(_asked_for(pod)) - offered):
+        if missing := sorted(names_asked_for(pod) - offered):
             kind = "batch" if missing[0] in BATCH_NAMES else "mid"
             fix = f"set settings.reporter.{kind}.enabled=true" if missing[0] in BATCH_NAMES | MID_NAMES else (
                 "see the check of the node objects")  # fmt: skip
@@ -82,12 +82,6 @@ def _waits(pod: Mapping[str, Any]) -> bool:
     spec = pod.get("spec") or {}
     pending = (pod.get("status") or {}).get("phase") == "Pending"
     return pending and not spec.get("nodeName") and not spec.get("schedulingGates")
-
-
-def _asked_for(pod: Mapping[str, Any]) -> Iterator[str]:
-    spec = pod.get("spec") or {}
-    for container in (*(spec.get("initContainers") or ()), *(spec.get("containers") or ())):
-        yield from ((container.get("resources") or {}).get("requests") or {}).keys() & OFFERED_NAMES
 
 
 def _scheduler(pod: Mapping[str, Any]) -> str:
