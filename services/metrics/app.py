@@ -9,12 +9,13 @@ it is.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import structlog
 from pydantic import ValidationError
 
+from services.metrics.core.applications import MeasuredApplication, PlacedApplications, application_readings, place
 from services.metrics.core.figures.results import LastPass
 from services.metrics.core.figures.target import USAGE_COUNTER
 from services.metrics.core.sample.summary import summarise
@@ -66,6 +67,7 @@ class MetricsApp:
         self._waker = Waker(ports, context.clock, settings)
         self._publisher = SamplePublisher(context.wire)
         self._listed = PodList()
+        self._placed: tuple[Sequence[Pod], Sequence[MeasuredApplication], PlacedApplications] | None = None
         self._last = PublishedPass()
         self._failure = ""
         """Why the last pass has failed; "" where it has not."""
@@ -128,8 +130,12 @@ class MetricsApp:
         with telemetry.span("metrics.pass", {"trigger": trigger}):
             try:
                 pods = self._list_pods()
-                collected = collector.collect(pods)
+                applications = self._place_applications(pods)
+                collected = collector.collect(pods, applications.targets)
                 fields, results = summarise(self._base(trigger), collected.readings, collector.offered, pods, now_s)
+                fields["host_applications"] = application_readings(
+                    self._settings.host_applications, applications, results.results, collected.unread
+                )
                 sample = self._context.wire.stamp(NodeSample, trigger=trigger, **fields)
             # No part of a sample is better than a wrong one: readers see its age and act on that.
             except (SubletError, OSError, ValidationError) as error:
@@ -152,6 +158,17 @@ class MetricsApp:
             self._waker.pods_listed(generation)
             self._listed = PodList(tuple(source.pods()), generation)
         return self._listed.pods
+
+    def _place_applications(self, pods: Sequence[Pod]) -> PlacedApplications:
+        """As in the last pass, where neither pods nor settings have changed."""
+        wanted = self._settings.host_applications
+        if self._placed is None or self._placed[0] is not pods or self._placed[1] is not wanted:
+            placed = place(wanted, self._ports.layout, pods)
+            # The same targets where nothing has moved: their files stay open.
+            if self._placed is not None and self._placed[2].targets == placed.targets:
+                placed = replace(placed, targets=self._placed[2].targets)
+            self._placed = (pods, wanted, placed)
+        return self._placed[2]
 
     def _base(self, trigger: Trigger) -> LastPass:
         """What the rates of this pass are based on: see the head of this module."""

@@ -41,6 +41,7 @@ def build(context: Context) -> App:
         alarm=PressureTriggers(_pressure_files(common.host_root, cgroups, layout)),
         show=Exposition(context.clock.monotonic),
         tenants=TENANTS if layout.classes else pool_of_members(SHARE),
+        layout=layout,
     )
     return MetricsApp(context, ports, section(MetricsSettings, context.raw, NAME))
 

@@ -9,6 +9,7 @@ from services.metrics.core.figures.results import TargetReading
 from services.metrics.core.figures.target import TENANTS, Target
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample
+from shared.core.cgroups.layout import Layout, OwnLayout
 from shared.ports import PodSource
 
 
@@ -18,6 +19,8 @@ class Collected:
 
     readings: Mapping[Target, TargetReading]
     failures: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+    """By name of an application outside of pods, why its cgroup cannot be read."""
 
 
 class Collect(Protocol):
@@ -28,7 +31,7 @@ class Collect(Protocol):
         """The figures that the sources offer."""
         ...
 
-    def collect(self, pods: Sequence[Pod]) -> Collected:
+    def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = ()) -> Collected:
         """One pass over everything.
 
         Raises:
@@ -88,3 +91,5 @@ class MetricsPorts:
     show: Show
     tenants: Target = TENANTS
     """The target whose CPU time the tripwire reads as well."""
+    layout: Layout = field(default_factory=OwnLayout)
+    """Where the pods' cgroups are, among which those of applications are."""

@@ -1,12 +1,15 @@
 """Define the settings of metrics."""
 
-from typing import Annotated
+from collections import Counter
+from typing import Annotated, Self
 
-from pydantic import Field
+from pydantic import Field, model_validator
 
+from services.metrics.core.applications import MeasuredApplication
 from shared.settings import Settings
 
 NAME = "metrics"
+MOST_APPLICATIONS = 16
 
 
 class MetricsSettings(Settings):
@@ -22,3 +25,14 @@ class MetricsSettings(Settings):
     """Rise of the tenants' CPU usage, in cores above their recent peak, that is worth a pass at once."""
     memory_watch_bytes: Annotated[int, Field(ge=0)] = 1 << 30
     """Free memory below which a pass is worth making at once; set it at or above the evictor's own threshold."""
+    host_applications: Annotated[tuple[MeasuredApplication, ...], Field(max_length=MOST_APPLICATIONS)] = ()
+    """Applications outside of pods, measured beside pods: `path` is a cgroup below `base` (`CgroupRoot`, or kubelet's
+    group `Kubepods`, `KubepodsBurstable`, `KubepodsBesteffort`) that holds no pod; `qos` and `priority` are
+    Koordinator's classes: what `koord-batch` and `koord-free` use is not taken off batch resources."""
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        twice = [name for name, number in Counter(one.name for one in self.host_applications).items() if number > 1]
+        if twice:
+            raise ValueError(f"host_applications: {twice[0]} is named twice; give each a name of its own")
+        return self

@@ -8,6 +8,10 @@ from shared.contracts.envelope import Bytes, MessagePart, Millis
 from shared.contracts.ids import ObjectName, PodUid
 
 QosClass = Literal["shared_cores", "dedicated_cores", "reclaimed_cores", "system_cores"]
+KoordQos = Literal["LSE", "LSR", "LS", "BE", "SYSTEM"]
+"""Koordinator's QoS classes."""
+PriorityClass = Literal["koord-prod", "koord-mid", "koord-batch", "koord-free"]
+"""Koordinator's priority classes."""
 KubeQos = Literal["Guaranteed", "Burstable", "BestEffort"]
 Owner = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]{1,63}/[^/\s]{1,253}$")]
 """Kind/name of a controller."""

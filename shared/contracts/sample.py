@@ -5,7 +5,7 @@ from typing import Annotated, ClassVar
 from pydantic import Field
 
 from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, MessagePart
-from shared.contracts.pod import Pod
+from shared.contracts.pod import KoordQos, Pod, PriorityClass
 from shared.core.cpus.cpuset import CpuSet
 
 
@@ -147,6 +147,35 @@ class ContainerReading(GroupReading):
     """Of its CPU usage, what the kernel spent on its behalf."""
 
 
+class ApplicationReading(GroupReading):
+    """An application outside of pods that the settings name, in its own cgroup. Its use is no pod's."""
+
+    name: str
+    qos: KoordQos | None = None
+    priority: PriorityClass | None = None
+    pool: str = ""
+    """The pool whose cgroup it runs in, with which it is counted already."""
+    unmeasured: str = ""
+    """Why there is no figure of it, and what to do; its use is the system's then."""
+
+    @property
+    def lent(self) -> bool:
+        """Whether what it uses is batch resources: by its priority class, and without one by its QoS class."""
+        return self.priority in ("koord-batch", "koord-free") or (self.priority is None and self.qos == "BE")
+
+    @property
+    def cpu_used_millis(self) -> int | None:
+        """Milli-cores."""
+        return None if self.cpu_usage_cores is None else round(self.cpu_usage_cores * 1000)
+
+    @property
+    def memory_used_bytes(self) -> int | None:
+        """Working set where known, else usage."""
+        if self.memory_working_set_bytes is not None:
+            return self.memory_working_set_bytes
+        return self.memory_usage_bytes
+
+
 class PodReading(MessagePart):
     """One pod with what its containers use."""
 
@@ -180,6 +209,8 @@ class NodeSample(Message):
     numas: tuple[NumaReading, ...] = ()
     pools: tuple[PoolReading, ...] = ()
     pods: tuple[PodReading, ...] = ()
+    host_applications: tuple[ApplicationReading, ...] = ()
+    """As the settings name them."""
     pods_left_out: Count = 0
     """Pods of the node that are not in `pods`, because the message would be longer than its readers read."""
     figure_ages_s: dict[str, Amount] = {}

@@ -148,6 +148,8 @@ def _allowed(schema: Mapping[str, Any], definitions: Mapping[str, Any], unit: st
             return f"list{most}: {_allowed(schema['items'], definitions, unit)}"
         case "object":
             of_each = schema.get("additionalProperties", True)
+            if of_each is False:
+                return f"mapping of {', '.join(f'`{key}`' for key in schema['properties'])}"
             plain = of_each is True or of_each.get("type") == "object"
             return "mapping" if plain else f"mapping: {_allowed(of_each, definitions, unit)}"
         case "string":

@@ -68,24 +68,28 @@ class BudgetTerms:
     reclaimed: float
     system: float | None
     """None: neither measured now nor before."""
+    applications: float
+    """Of applications outside of pods; those among reclaimed pods are in `reclaimed`."""
 
     def budget_millis(self, settings: KoordinatorSettings) -> int:
         """What is left to reclaimed pods."""
         others, reclaimed = _millis(self.tenants + self.elsewhere), _millis(self.reclaimed)
-        node = NodeCpuUse(
-            self.cpus * MILLIS,
-            others + reclaimed + _millis(self.system or 0.0),
-            _millis(settings.reserved_cores),
+        workloads = (
+            WorkloadUse(others + _millis(self.applications), best_effort=False),
+            WorkloadUse(reclaimed, best_effort=True),
         )
-        workloads = (WorkloadUse(others, best_effort=False), WorkloadUse(reclaimed, best_effort=True))
+        used_millis = sum(one.used_millis for one in workloads) + _millis(self.system or 0.0)
+        node = NodeCpuUse(self.cpus * MILLIS, used_millis, _millis(settings.reserved_cores))
         return best_effort_budget_millis(node, workloads, settings.rule)
 
 
 @dataclass(frozen=True, slots=True)
 class SuppressState:
-    """The system's use when it was measured last, and the quota in force with its time; None where there is none."""
+    """The use of system and applications when it was measured last, and the quota in force with its time; None where
+    there is none."""
 
     system_cores: float | None = None
+    applications_cores: float = 0.0
     quota_cores: float | None = None
     at_s: float = 0.0
 
@@ -95,7 +99,7 @@ def judge(last: SuppressState, view: View, now_s: float, settings: KoordinatorSe
     _, base = canonical.judge(None, view, now_s, settings)
     if view.region != SHARE:  # there is one budget, not one for each region
         return last, base
-    use = _terms(view, last.system_cores)
+    use = _terms(view, last)
     budget = use.budget_millis(settings)
     quota = None
     if settings.suppress_policy == "cfsQuota":
@@ -106,20 +110,25 @@ def judge(last: SuppressState, view: View, now_s: float, settings: KoordinatorSe
         others_millis = use.cpus * MILLIS - budget - _millis(use.tenants + use.elsewhere)
         cores = max(base.cores, use.tenants + others_millis / MILLIS - view.region_reserve_cores)
     why = _reason(use, view, budget, settings)
-    return SuppressState(use.system, quota, now_s), Demand(cores, base.memory_bytes, (why, *base.why), quota)
+    state = SuppressState(use.system, use.applications, quota, now_s)
+    return state, Demand(cores, base.memory_bytes, (why, *base.why), quota)
 
 
-def _terms(view: View, system_before: float | None) -> BudgetTerms:
+def _terms(view: View, last: SuppressState) -> BudgetTerms:
     tenants = total_cores(_used_cores(c, view) for c in view.containers if c.qos != "reclaimed_cores")
     # Their pool shows at once what wakes in it; a container only in the next sample.
     tenants = max(tenants, view.tenants_usage_cores or 0.0)
     reclaimed = view.reclaimed_usage_cores
     if reclaimed is None:
         reclaimed = total_cores(c.cpu.usage_cores or 0.0 for c in view.of("reclaimed_cores"))
-    system = system_before
+    system = last.system_cores
+    applications = view.applications_usage_cores
+    if applications is None:
+        applications = last.applications_cores
     if view.node_usage_cores is not None:
-        system = max(0.0, view.node_usage_cores - tenants - view.elsewhere_usage_cores - reclaimed)
-    return BudgetTerms(view.bounds.cpus, tenants, view.elsewhere_usage_cores, reclaimed, system)
+        pods = tenants + view.elsewhere_usage_cores + reclaimed
+        system = max(0.0, view.node_usage_cores - pods - applications)
+    return BudgetTerms(view.bounds.cpus, tenants, view.elsewhere_usage_cores, reclaimed, system, applications)
 
 
 def _used_cores(container: ContainerView, view: View) -> float:
@@ -145,7 +154,7 @@ def _millis(cores: float) -> int:
 
 
 def _reason(use: BudgetTerms, view: View, budget: int, settings: KoordinatorSettings) -> Reason:
-    rule = "budget: cpus x threshold - tenants - max(system, reserved)"
+    rule = "budget: cpus x threshold - tenants - applications - max(system, reserved)"
     return Reason(
         rule=rule
         if view.node_usage_cores is not None
@@ -156,6 +165,7 @@ def _reason(use: BudgetTerms, view: View, budget: int, settings: KoordinatorSett
             "min_percent": settings.suppress_min_percent,
             "tenants_usage_cores": round(use.tenants + use.elsewhere, 6),
             "reclaimed_usage_cores": round(use.reclaimed, 6),
+            "applications_usage_cores": round(use.applications, 6),
             "system_usage_cores": None if use.system is None else round(use.system, 6),
             "reserved_cores": settings.reserved_cores,
             "budget_cores": budget / MILLIS,

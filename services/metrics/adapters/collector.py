@@ -6,7 +6,7 @@ from typing import NamedTuple
 from services.metrics.adapters.host import HostReader
 from services.metrics.core.figures.figure import Figure, OfferedFigures, Total
 from services.metrics.core.figures.results import SourceReading, TargetReading
-from services.metrics.core.figures.target import GROUPS, Kind, Target
+from services.metrics.core.figures.target import ALL_GROUPS, Kind, Target
 from services.metrics.core.figures.values import CpuTicks, Raw, Value
 from services.metrics.core.reads.gates import Gate, turn_of
 from services.metrics.core.reads.pooled import Sums, empty_pool, is_member, pooled
@@ -46,6 +46,8 @@ class Collector:
         self._gated: dict[Kind, Gated] = {}
         self._sums: Sums = {name: source.adds_up for name, source in found.items() if source.adds_up}
         self._caches: dict[Target, TargetCache] = {}
+        self._together: tuple[Sequence[Target], Sequence[Target], list[Target]] | None = None
+        self._unread: dict[str, str] = {}
         self.offered: dict[Kind, dict[str, OfferedFigures]] = {}
         for name, source in found.items():
             for kind, figures in source.figures.items():
@@ -53,24 +55,34 @@ class Collector:
                 offer = OfferedFigures.of(_unclaimed(figures, self.offered, kind, name), gated=kind in source.gates)
                 self.offered.setdefault(kind, {})[name] = offer
 
-    def collect(self, pods: Sequence[Pod]) -> Collected:
+    def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = ()) -> Collected:
         """Read everything that is due. A cgroup that does not exist has no reading; a source that fails spoils only
         its own figures.
 
         Raises:
             OSError: the host cannot be read at all.
         """
-        targets = self._targets(pods)
+        targets = self._all_targets(pods, applications)
         self._host.begin(targets)
         readings: dict[Target, TargetReading] = {}
         failures: dict[str, str] = {}
+        self._unread = {}
         # Filled anew with what this pass sees: caches of cgroups that are gone go with them.
         before, self._caches = self._caches, {}
         for target in targets:
             reading = self._read(target, before.get(target), failures)
             if reading is not None:
                 readings[target] = reading
-        return Collected(pooled(readings, self._sums), failures)
+        return Collected(pooled(readings, self._sums), failures, self._unread)
+
+    def _all_targets(self, pods: Sequence[Pod], applications: Sequence[Target]) -> Sequence[Target]:
+        """The very same list as long as nothing has changed: by that the host knows."""
+        targets = self._targets(pods)
+        if not applications:
+            return targets
+        if self._together is None or self._together[0] is not targets or self._together[1] is not applications:
+            self._together = (targets, applications, [*targets, *applications])
+        return self._together[2]
 
     def close(self) -> None:
         """Close the files that are kept open."""
@@ -98,12 +110,11 @@ class Collector:
         if is_member(target) and not target.group:
             return empty_pool(self._sums, self._monotonic())
         try:
-            identity = self._host.identity(target) if target.kind in GROUPS else 0
+            identity = self._host.identity(target) if target.kind in ALL_GROUPS else 0
         except (OSError, Refused) as error:
-            failures.setdefault("cgroup", f"{target.group}: {error}")
-            # A reading without sources makes the pool's sum unknown; none at all would leave this group out of it.
-            return TargetReading(self._monotonic(), {}) if is_member(target) else None
+            return self._unreadable(target, error, failures)
         if identity is None:
+            self._not_there(target)
             return None
         if cache is None or cache.identity != identity:
             cache = TargetCache(identity, turn_of(target))
@@ -124,6 +135,19 @@ class Collector:
         if target.kind == "container":
             cache.store_whole(reading, ((name, gate) for name, _, gate in gated))
         return reading
+
+    def _unreadable(self, target: Target, error: Exception, failures: dict[str, str]) -> TargetReading | None:
+        # A wrong name in the settings of an application is no illness of this service.
+        if target.kind == "application":
+            self._unread[target.name] = str(error)
+            return None
+        failures.setdefault("cgroup", f"{target.group}: {error}")
+        # A reading without sources makes the pool's sum unknown; none at all would leave this group out of it.
+        return TargetReading(self._monotonic(), {}) if is_member(target) else None
+
+    def _not_there(self, target: Target) -> None:
+        if target.kind == "application":
+            self._unread[target.name] = f"no cgroup {target.group} on this node: it does not run, or runs elsewhere"
 
     def _gated_readings(self, visit: _Visit, gated: Gated, failures: dict[str, str]) -> dict[str, SourceReading]:
         """Of each source behind a gate the last reading, or a new one where it is due."""

@@ -1,7 +1,7 @@
 """Read the CPU time of a cgroup: `cpuacct.usage` on v1, `usage_usec` of `cpu.stat` on v2."""
 
 from services.metrics.core.figures.figure import Rate
-from services.metrics.core.figures.target import GROUPS, USAGE_COUNTER, Target
+from services.metrics.core.figures.target import ALL_GROUPS, USAGE_COUNTER, Target
 from services.metrics.core.figures.values import Value
 from services.metrics.core.source import Host, Source
 from shared.core.cgroups.knobs import Version
@@ -28,7 +28,7 @@ def _read(host: Host, target: Target) -> dict[str, Value]:
 
 
 SOURCE = Source(
-    dict.fromkeys(GROUPS, (Rate("cpu_usage_cores", of=USAGE_COUNTER, scale=1e-9),)),
+    dict.fromkeys(ALL_GROUPS, (Rate("cpu_usage_cores", of=USAGE_COUNTER, scale=1e-9),)),
     _read,
     adds_up=frozenset({USAGE_COUNTER}),
 )

@@ -4,7 +4,7 @@ Its parts are read by `memory_stat`, when this number has moved.
 """
 
 from services.metrics.core.figures.figure import Gauge
-from services.metrics.core.figures.target import GROUPS, Target
+from services.metrics.core.figures.target import ALL_GROUPS, Target
 from services.metrics.core.source import Host, Source
 from shared.core.cgroups.knobs import Version
 
@@ -16,4 +16,6 @@ def _read(host: Host, target: Target) -> dict[str, int]:
     return {} if usage is None else {"memory_usage_bytes": int(usage)}
 
 
-SOURCE = Source(dict.fromkeys(GROUPS, (Gauge("memory_usage_bytes"),)), _read, adds_up=frozenset({"memory_usage_bytes"}))
+SOURCE = Source(
+    dict.fromkeys(ALL_GROUPS, (Gauge("memory_usage_bytes"),)), _read, adds_up=frozenset({"memory_usage_bytes"})
+)

@@ -4,7 +4,7 @@ Working set is usage without the inactive file cache, as kubelet and cAdvisor co
 """
 
 from services.metrics.core.figures.figure import Gauge, Rate
-from services.metrics.core.figures.target import GROUPS, Target
+from services.metrics.core.figures.target import ALL_GROUPS, Target
 from services.metrics.core.reads.gates import GREW, Gate
 from services.metrics.core.source import Host, Source
 from services.metrics.sources.memory import FILES
@@ -44,7 +44,7 @@ _LEVELS = (*_PARTS, "memory_working_set_bytes")
 _GATE = Gate(30.0, (GREW,))
 SOURCE = Source(
     dict.fromkeys(
-        GROUPS,
+        ALL_GROUPS,
         (
             *(Gauge(name) for name in _LEVELS),
             Rate("refault_pages_per_s", of="refault_pages"),
@@ -52,6 +52,6 @@ SOURCE = Source(
     ),
     _read,
     cost="moderate",
-    gates=dict.fromkeys(GROUPS, _GATE),
+    gates=dict.fromkeys(ALL_GROUPS, _GATE),
     adds_up=frozenset(_LEVELS),
 )

@@ -1,6 +1,8 @@
 """What a node's tenants and its system take, by one sample: the terms that batch resources are made of.
 
 The sample is one pass over the whole node, so that what the system uses is what the node uses without its pods.
+
+Facts: docs/facts/koordinator-host-applications.md#what-their-use-counts-for.
 """
 
 from dataclasses import dataclass
@@ -50,7 +52,7 @@ class BatchOffer:
 
 def batch_offer(sample: NodeSample, capacity: NodeCapacity, strategy: ColocationStrategy) -> BatchOffer | None:
     """What best-effort pods may ask for; None where the node's own use is not known: absent is not zero."""
-    system = system_used(sample)
+    system = _system_without_lent(sample)
     if system is None:
         return None
     pods = [one for one in sample.pods if one.pod.phase in ("Running", "Pending") and is_high(one.pod)]
@@ -95,6 +97,15 @@ def system_used(sample: NodeSample) -> tuple[int, int] | None:
     cpu_millis = round(node.cpu_usage_cores * 1000) - sum(used_cpu_millis(pod) or 0 for pod in sample.pods)
     in_use = node.memory_total_bytes - node.memory_available_bytes
     return max(0, cpu_millis), max(0, in_use - sum(pod.memory_usage_bytes or 0 for pod in sample.pods))
+
+
+def _system_without_lent(sample: NodeSample) -> tuple[int, int] | None:
+    """The system's use without applications of the host that use batch resources themselves, as batch pods do."""
+    system, lent = system_used(sample), [one for one in sample.host_applications if one.lent]
+    if system is None:
+        return None
+    cpu_millis = sum(one.cpu_used_millis or 0 for one in lent)
+    return max(0, system[0] - cpu_millis), max(0, system[1] - sum(one.memory_used_bytes or 0 for one in lent))
 
 
 def used_cpu_millis(pod: PodReading) -> int | None:

@@ -11,9 +11,10 @@ from shared.contracts.allocation import Allocation
 
 
 def fragment(view: FieldView) -> Fragment | None:
-    """ServicesReady, ConfigRefused and NodeStrategyUnread where there is one, AllocationFresh and AllocationApplied,
-    and what qrm and the reporter say of their own work."""
-    found = [_services_ready(view), _config_refused(view), _node_strategy_unread(view), *_allocation(view), *_own(view)]
+    """ServicesReady; ConfigRefused, NodeStrategyUnread and HostApplicationUnmeasured where there is one;
+    AllocationFresh and AllocationApplied; and what qrm and the reporter say of their own work."""
+    found = [_services_ready(view), _config_refused(view), _node_strategy_unread(view), *_allocation(view), *_own(view),
+             _applications_unmeasured(view)]  # fmt: skip
     conditions = [row | {"lastHeartbeatTime": _time(view)} for row in found if row is not None]
     return {"status": {"conditions": conditions}} if conditions else None
 
@@ -50,6 +51,16 @@ def _node_strategy_unread(view: FieldView) -> dict[str, str] | None:
     if not view.node_unread:
         return None
     return _row("NodeStrategyUnread", True, "Unread", f"correct or remove on the Node: {'; '.join(view.node_unread)}")
+
+
+def _applications_unmeasured(view: FieldView) -> dict[str, str] | None:
+    """Nothing while every application outside of pods that the settings name has figures."""
+    listed = view.sample.host_applications if view.sample is not None else ()
+    unmeasured = [f"{one.name}: {one.unmeasured}" for one in listed if one.unmeasured]
+    if not unmeasured:
+        return None
+    why = f"counted as the system's use (metrics.host_applications): {'; '.join(unmeasured)}"
+    return _row("HostApplicationUnmeasured", True, "Unmeasured", why)
 
 
 def _allocation(view: FieldView) -> list[dict[str, str]]:

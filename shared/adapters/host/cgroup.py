@@ -9,36 +9,19 @@ figures they yield are only compared.
 import contextlib
 import errno
 import os
-import re
 from collections.abc import Iterator
-from functools import lru_cache
 from pathlib import Path
 
 from shared.adapters.host.hostfs import read_text
+from shared.core.cgroups.group_path import group_parts, is_component
 from shared.core.cgroups.knobs import V1_FILES, V2_FILES, Knob, Version, from_file, to_file
 from shared.errors import Refused, Unavailable
 
 # cpuacct has no setting here: it is where the CPU counters of a group lie on v1.
 V1_CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory")
 V2_CONTROLLERS = ("cpuset", "cpu", "memory")
-# No leading dot, so that ".." is no component.
-_COMPONENT = re.compile(r"^[a-zA-Z0-9_][-a-zA-Z0-9_.:@]{0,254}$")
 GONE = (errno.ENOENT, errno.ENODEV)  # docs/facts/linux-cgroups.md#a-group-that-vanishes
 _INHERIT_TRIES = 3  # the parent's set may be changed by qrm between reading it and taking it over
-
-
-@lru_cache(maxsize=4096)
-def _checked(group: str) -> tuple[str, ...]:
-    """The components of a cgroup's name.
-
-    Raises:
-        Refused: one of them is not allowed.
-    """
-    parts = tuple(part for part in group.split("/") if part)
-    for part in parts:
-        if not _COMPONENT.match(part):
-            raise Refused(f"cgroup {group!r}: component {part!r} is not allowed", reason="bad_path")
-    return parts
 
 
 class Cgroups:
@@ -62,7 +45,7 @@ class Cgroups:
             Refused: a component of the name is not allowed, or is a symbolic link.
         """
         path = self.root / controller if self.version == 1 and controller else self.root
-        for part in _checked(group):
+        for part in group_parts(group):
             path = path / part
             # At every step: a link in the middle would lead out as well as one at the end.
             if path.is_symlink():
@@ -80,7 +63,7 @@ class Cgroups:
     def _place(self, group: str, controller: str) -> str:
         """Where to read a cgroup: as `folder`, without the look for symbolic links."""
         top = f"{self.root}/{controller}" if self.version == 1 and controller else str(self.root)
-        return "/".join((top, *_checked(group)))
+        return "/".join((top, *group_parts(group)))
 
     def exists(self, group: str) -> bool:
         """Whether the cgroup is there (v1: in the cpuset hierarchy)."""
@@ -211,7 +194,7 @@ class Cgroups:
             if error.errno in GONE:
                 return []
             raise
-        return sorted(name for name in names if _COMPONENT.match(name))
+        return sorted(name for name in names if is_component(name))
 
     def tree(self, group: str) -> Iterator[str]:
         """The cgroup and everything below it, parents first."""

@@ -57,6 +57,10 @@ class KubeletLayout:
         """See `Layout`."""
         return tuple(self._path(*_HOMES[kube]) for kube in _HOMES)
 
+    def home(self, kube: KubeQos) -> str:
+        """The group right above the pods of one of Kubernetes' classes."""
+        return self._path(*_HOMES[kube])
+
     def pod_group(self, pod: Pod) -> str:
         """See `Layout`; a pod of which kubelet has not said its class is looked for where its amounts put it."""
         return self._path(*_HOMES[_kube_qos(pod)], f"pod{_identity(pod)}")

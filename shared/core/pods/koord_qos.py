@@ -4,13 +4,11 @@ Facts: docs/facts/koordinator.md#qos-and-priority-classes.
 """
 
 from collections.abc import Mapping
-from typing import Literal, get_args
+from typing import get_args
 
+from shared.contracts.pod import KoordQos as KoordQos  # noqa: PLC0414 - named here by whoever asks for a pod's
 from shared.contracts.pod import KubeQos, QosClass
-
-KoordQos = Literal["LSE", "LSR", "LS", "BE", "SYSTEM"]
-
-PriorityClass = Literal["koord-prod", "koord-mid", "koord-batch", "koord-free"]
+from shared.contracts.pod import PriorityClass as PriorityClass  # noqa: PLC0414 - as above
 
 KOORD_DOMAIN = "koordinator.sh/"
 QOS_LABEL = f"{KOORD_DOMAIN}qosClass"

@@ -135,7 +135,10 @@ FIELDS: Mapping[SloKey, Mapping[str, FieldRule]] = {
         "sharePoolThresholdPercent": _nothing("quotas do not move here; nothing to do"),
     },
     "system-config": {"": _OF_KERNEL},
-    "host-application-config": {"": _nothing("programs outside of pods count as the system's use; nothing to do")},
+    "host-application-config": {
+        "": _nothing("nothing but name, classes and cgroup of an application is read; nothing to do"),
+        "applications": FieldRule("settings.metrics.host_applications"),
+    },
     "cpu-normalization-config": {
         "": _nothing("the ratio in the Node's annotation is read; keep Koordinator's manager, or write it by hand")
     },

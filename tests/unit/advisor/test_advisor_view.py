@@ -10,7 +10,7 @@ from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from services.advisor.core.round.decide import SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.policies.canonical import POLICY, CanonicalSettings
-from shared.contracts.sample import NodeReading, NodeSample, PoolReading
+from shared.contracts.sample import ApplicationReading, NodeReading, NodeSample, PoolReading
 
 TUTORIAL_NODE = Bounds.of(48, smt=True)
 GIB = 1 << 30
@@ -133,3 +133,14 @@ def test_the_first_pass_of_a_measuring_life_is_not_judged_while_a_tenants_use_is
 ) -> None:
     found = sample(pod("web", qos, **reading), window_s=window_s)
     assert has_no_rates(found, view_of(found, TUTORIAL_NODE)) is want
+
+
+def test_applications_in_a_pools_own_group_are_in_the_pools_figure(sample: MakeSample) -> None:
+    listed = (
+        ApplicationReading(name="a", cpu_usage_cores=1.5),
+        ApplicationReading(name="b", cpu_usage_cores=2.0, pool="reclaim"),
+        ApplicationReading(name="c", unmeasured="no cgroup c"),
+    )
+    view = view_of(sample(host_applications=listed), TUTORIAL_NODE)
+    assert view.applications_usage_cores == 1.5
+    assert view.blind().applications_usage_cores is None

@@ -48,6 +48,15 @@ def reclaim_cpus(done: Round) -> int:
         pytest.param(node(12.0, container("web", 8.0)), {"suppress_threshold_percent": 70}, 22, id="33.6 - 8 - 2"),
         pytest.param(node(12.0, container("web", 8.0)), {"reserved_cores": 6}, 16, id="the reserve is more: 31.2 - 14"),
         pytest.param(node(12.0, container("web", 8.0)), {"reserved_cores": 1}, 20, id="the system is more"),
+        pytest.param(
+            node(12.0, container("web", 8.0), applications_usage_cores=2.0), {}, 20, id="an application, no system"
+        ),
+        pytest.param(
+            node(12.0, container("web", 8.0), applications_usage_cores=2.0),
+            {"reserved_cores": 2},
+            18,
+            id="an application beside what is reserved: 31.2 - 8 - 2 - 2",
+        ),
         pytest.param(node(9.0, container("web", 8.0)), {}, 22, id="figures of two moments: the system is not below 0"),
         pytest.param(node(40.0, container("web", 36.0)), {}, 4, id="nothing left: the floor"),
         pytest.param(node(40.0, container("web", 20.0)), {"suppress_min_percent": 30}, 14, id="at least 30 %"),
@@ -81,6 +90,15 @@ def test_what_other_regions_use_is_not_the_systems_and_their_cpus_are_theirs() -
     assert numbers["system_usage_cores"] == 2.0
     assert numbers["tenants_usage_cores"] == 12.0
     assert numbers["budget_cores"] == 17.2
+
+
+def test_while_the_node_is_not_measured_applications_use_what_they_used() -> None:
+    seen = node(16.0, container("web", 8.0), applications_usage_cores=4.0)
+    state, known = judge(SuppressState(), seen, 0.0, KoordinatorSettings())
+    _, unknown = judge(state, replace(seen, node_usage_cores=None, applications_usage_cores=None), 1.0,
+                       KoordinatorSettings())  # fmt: skip
+    assert state.applications_cores == 4.0
+    assert unknown.cores == known.cores
 
 
 def test_while_the_node_is_not_measured_the_system_is_what_it_was() -> None:

@@ -247,6 +247,12 @@ def largest() -> dict[SloKey, dict[str, Any]]:
     parts = SHAPES["resource-qos-config"].built_in["beClass"]
     classes = dict.fromkeys(("lsrClass", "lsClass", "beClass", "systemClass", "cgroupRoot"), parts)
     found: dict[SloKey, dict[str, Any]] = {key: dict(SHAPES[key].built_in) for key in FOLLOWED_KEYS}
+    path = {"parentDir": "/" * 2000 + "p" * 128, "relativePath": "/" * 2000 + "r" * 127}
+    found["host-application-config"]["applications"] = [
+        {"name": f"{'n' * 61}{n:02}", "priority": "koord-batch", "qos": "SYSTEM",
+         "cgroupPath": {"base": "KubepodsBesteffort", **path}, "of-tomorrow": "x" * 1000}
+        for n in range(40)
+    ]  # fmt: skip
     found["colocation-config"] |= words | numbers | windows
     found["resource-qos-config"] = switched(classes, on=True)
     return found

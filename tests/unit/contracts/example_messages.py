@@ -10,6 +10,7 @@ from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.pod import Container, Pod
 from shared.contracts.readiness import ConfigRefusal, Health, Readiness, ServiceHealth
 from shared.contracts.sample import (
+    ApplicationReading,
     ContainerReading,
     NodeReading,
     NodeSample,
@@ -77,6 +78,8 @@ EXAMPLES: dict[str, Message] = {
                                extra={"x": 1.0}),),
             pools=(PoolReading(pool="shared_cores", **GROUP),),
             pods=(PodReading(pod=POD, containers=(ContainerReading(name="main", **GROUP),)),),
+            host_applications=(ApplicationReading(name="yarn", qos="BE", priority="koord-batch", pool="reclaim",
+                                                  unmeasured="", **GROUP),),
         ),
         PoolAdvice(
             **ENVELOPE, policy="canonical", mode="enforce",

@@ -59,7 +59,7 @@ class Host:
     def usage_ns(self) -> int:
         return int(self.used_ns + self.cores * 1e9 * (self.clock.monotonic() - self.since_s))
 
-    def collect(self, pods: Sequence[Pod]) -> Collected:
+    def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = ()) -> Collected:
         if self.failing:
             raise OSError(self.failing)
         now_s = self.clock.monotonic()

@@ -25,7 +25,7 @@ from services.reporter.offer_over_time import ColocationInput
 from services.reporter.settings import ReporterSettings
 from shared.adapters.kube.node import KubeNode
 from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, FIRST_BATCH_CPU, FIRST_BATCH_MEMORY, Container, Pod
-from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
+from shared.contracts.sample import ApplicationReading, ContainerReading, NodeReading, NodeSample, PodReading
 from shared.core.cpus.normalization import NORMALIZATION_RATIO
 from sublet.views.answer_shapes import well_shaped
 from sublet.views.explain.batch import batch_lines
@@ -74,6 +74,33 @@ def test_what_a_node_lends(ten: Any, pods: list[PodReading], cpu_millis: int) ->
     found = batch_offer(ten(*pods), TEN, ColocationStrategy())
     assert found is not None
     assert found.cpu_millis == cpu_millis
+
+
+@pytest.mark.parametrize(
+    ("classes", "is_system"),
+    [
+        ({"priority": "koord-batch", "qos": "LS"}, False),
+        ({"priority": "koord-free"}, False),
+        ({"qos": "BE"}, False),
+        ({"priority": "koord-mid", "qos": "BE"}, True),
+        ({"priority": "koord-prod"}, True),
+        ({"qos": "LS"}, True),
+        ({}, True),
+    ],
+)
+@pytest.mark.parametrize("cores", [1.0, None])
+def test_an_application_of_the_host_that_uses_batch_resources_is_not_the_systems(
+    ten: Any, classes: dict[str, Any], is_system: bool, cores: float | None
+) -> None:
+    yarn = ApplicationReading(name="yarn", cpu_usage_cores=cores, memory_working_set_bytes=GIB, **classes)
+    found = batch_offer(ten(reading("web", 1000, GIB)), TEN, ColocationStrategy())
+    beside = batch_offer(
+        ten(reading("web", 1000, GIB)).model_copy(update={"host_applications": (yarn,)}), TEN, ColocationStrategy()
+    )
+    assert found is not None
+    assert beside is not None
+    assert beside.cpu_millis - found.cpu_millis == (0 if is_system or cores is None else 1000)
+    assert beside.memory_bytes - found.memory_bytes == (0 if is_system else GIB)
 
 
 @pytest.mark.parametrize("absent", ["cpu_usage_cores", "memory_total_bytes", "memory_available_bytes"])

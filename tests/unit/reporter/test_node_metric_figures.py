@@ -17,7 +17,7 @@ from services.reporter.core.node_metric.status import left_over, node_metric_sta
 from services.reporter.core.node_metric.usage_series import BYTES_PER_SLOT, UsageSeries
 from services.reporter.core.node_metric.usage_windows import UsageWindows, UsedResources
 from shared.contracts.pod import Pod
-from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
+from shared.contracts.sample import ApplicationReading, ContainerReading, NodeReading, NodeSample, PodReading
 
 CRD = Path(__file__).parents[3] / "deploy/k8s/crds/nodemetrics.yaml"
 GIB = 1 << 30
@@ -62,6 +62,27 @@ def test_means_are_of_the_aggregation_and_the_system_is_what_is_no_pod(at: Any) 
     assert found.node == UsedResources(1000, 2 * GIB)
     assert found.system == UsedResources(700, GIB)
     assert [(pod.namespace, pod.name, pod.used) for pod in found.pods] == [("default", "web", UsedResources(300, GIB))]
+
+
+def test_applications_outside_of_pods_are_told_and_are_not_the_systems(at: Any) -> None:
+    yarn = ApplicationReading(name="yarn", cpu_usage_cores=0.2, memory_rss_bytes=GIB // 2, qos="BE",
+                              priority="koord-batch")  # fmt: skip
+    new, gone = ApplicationReading(name="new", unmeasured="no cgroup new"), ApplicationReading(name="gone")
+    samples = [at(reading("web"), host_applications=(gone, yarn)), at(reading("web"), host_applications=(yarn, new))]
+    found = known(followed(samples))
+    assert found.system == UsedResources(500, GIB // 2)
+    assert [(one.name, one.used) for one in found.applications] == [("yarn", UsedResources(200, GIB // 2))]
+    status = node_metric_status(found, datetime(2026, 1, 1, tzinfo=UTC))
+    assert status["hostApplicationMetric"] == [
+        {"name": "yarn", "usage": {"resources": {"cpu": "200m", "memory": str(GIB // 2)}}, "priority": "koord-batch",
+         "qos": "BE"}
+    ]  # fmt: skip
+    without = known(followed([at(reading("web"))] * 2))
+    assert found.differs(without, 5)
+    assert "hostApplicationMetric" not in node_metric_status(without, datetime(2026, 1, 1, tzinfo=UTC))
+    (version,) = yaml.safe_load(CRD.read_text())["spec"]["versions"]
+    schema = version["schema"]["openAPIV3Schema"]["properties"]["status"]["properties"]["hostApplicationMetric"]
+    assert set(status["hostApplicationMetric"][0]) == set(schema["items"]["properties"])
 
 
 def test_the_system_never_uses_less_than_nothing(at: Any) -> None:

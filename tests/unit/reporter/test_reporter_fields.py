@@ -18,7 +18,7 @@ from services.reporter.fields import conditions, node_metrics, properties, recla
 from shared.build import Build
 from shared.contracts.allocation import PoolAllocation
 from shared.contracts.readiness import ConfigRefusal, ServiceHealth
-from shared.contracts.sample import NodeReading
+from shared.contracts.sample import ApplicationReading, NodeReading
 from shared.core.cpus.shares import shared_out
 from shared.core.scan import modules_in
 
@@ -354,6 +354,16 @@ def test_conditions_say_stale_held_and_which_service_fails(
         "SmallMachine": ("True", "SmallMachine"),
     }
     assert present(conditions.fragment(view))["status"]["conditions"][0]["message"] == "qrm: no pods"
+
+
+def test_an_application_that_cannot_be_measured_is_a_condition(full: FieldView) -> None:
+    assert full.sample is not None
+    listed = (ApplicationReading(name="good"), ApplicationReading(name="yarn", unmeasured="no cgroup y on this node"))
+    found = conditions.fragment(replace(full, sample=full.sample.model_copy(update={"host_applications": listed})))
+    assert found is not None
+    (row,) = [one for one in found["status"]["conditions"] if one["type"] == "HostApplicationUnmeasured"]
+    assert row["message"].endswith("(metrics.host_applications): yarn: no cgroup y on this node")
+    assert "HostApplicationUnmeasured" not in _conditions(full)
 
 
 def test_a_refused_configuration_is_a_condition_that_is_written_at_once(

@@ -73,6 +73,8 @@ class View:
     reclaimed_usage_cores: float | None = None
     elsewhere_usage_cores: float = 0.0
     """CPU use of the containers of other regions, as far as it is measured."""
+    applications_usage_cores: float | None = 0.0
+    """CPU use of applications outside of pods, as far as it is measured; None: not known."""
     signs: Signs = Signs()
     region: str = SHARE
     """The region that is judged; `containers` are its own then."""
@@ -92,5 +94,5 @@ class View:
         )
         return replace(
             self, containers=unseen, tenants_usage_cores=None, node_usage_cores=None, reclaimed_usage_cores=None,
-            elsewhere_usage_cores=0.0, signs=Signs(), fresh=False,
+            elsewhere_usage_cores=0.0, applications_usage_cores=None, signs=Signs(), fresh=False,
         )  # fmt: skip

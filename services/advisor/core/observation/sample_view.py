@@ -1,5 +1,6 @@
 """`view_of` makes the view of one sample: containers that hold resources, and the node's memory."""
 
+import math
 from collections.abc import Iterator, Mapping
 
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
@@ -37,8 +38,14 @@ def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] =
         numas=_numas(sample, bounds),
         node_usage_cores=node.cpu_usage_cores,
         reclaimed_usage_cores=reclaimed.cpu_usage_cores if reclaimed else None,
+        applications_usage_cores=_applications_cores(sample),
         signs=_signs(tenants) if tenants else Signs(),
     )
+
+
+def _applications_cores(sample: NodeSample) -> float:
+    """One in a pool's own cgroup is in the pool's figure, and one without a figure in the system's."""
+    return math.fsum(one.cpu_usage_cores or 0.0 for one in sample.host_applications if not one.pool)
 
 
 def _numas(sample: NodeSample, bounds: Bounds) -> tuple[tuple[int, int], ...]:

@@ -11,6 +11,7 @@ from pydantic import ValidationError
 
 from services.central.core.slo.config_map import ReadSloConfig
 from services.central.core.slo.effective import effective_slo
+from services.central.core.slo.host_applications import follow_applications
 from services.central.core.slo.keys import SHAPES, SLO_KEYS, SloKey, Strategy
 from services.central.core.slo.overlay import overlay
 from services.central.core.slo.part import SloPart
@@ -81,8 +82,15 @@ class SloStrategies:
         said = {key: effective[key].said for key in self._read.config}
         settings = settings_of_said(said) if not self._read.unread else None
         unfollowed = [line for key, strategy in said.items() for line in settings_of_strategy(key, strategy).unfollowed]
-        followed = {key: _followed(SHAPES[key].model.model_validate(said[key])) for key in FOLLOWED_KEYS if key in said}
+        followed = {key: _followed_of(key, said[key]) for key in FOLLOWED_KEYS if key in said}
         return NodeStrategies(said, self._read.unread, settings, tuple(unfollowed), followed)
+
+
+def _followed_of(key: SloKey, said: Strategy) -> Strategy:
+    if key != "host-application-config":
+        return _followed(SHAPES[key].model.model_validate(said))
+    listed = said.get("applications")
+    return {} if listed is None else {"applications": follow_applications(listed).said}
 
 
 def _followed(part: SloPart) -> dict[str, Any]:

@@ -8,9 +8,11 @@ Facts: docs/facts/koordinator-slo-config.md#what-follows-from-it.
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from services.central.core.slo import isolation
+from services.central.core.slo.host_applications import follow_applications
 from services.central.core.slo.keys import SHAPES, SloKey, Strategy
 from services.central.core.slo.overlay import overlay
 from shared.core.text.durations import NS_PER_S, duration_ns
@@ -54,6 +56,8 @@ MID_PERCENTS = {
     "midStaticCPUReservedPercent": "static_cpu_percent",
     "midStaticMemoryReservedPercent": "static_memory_percent",
 }
+APPLICATIONS_NAMED = 8
+"""Of applications that are not followed, so many are named."""
 STATIC_MODE = "static"
 """The one word of `midReclaimMode` that is known there; every other one means the prediction."""
 
@@ -249,11 +253,22 @@ def _quality(key: _Followed) -> Sections:
     return isolation.quality(key.whole, key.said)
 
 
+def _applications(key: _Followed) -> Sections:
+    """The applications of the host that metrics measures, where the ConfigMap itself lists some, or none."""
+    if key.said.get("applications") is None:
+        return {}
+    found = follow_applications(key.said["applications"])
+    for name, wanted in islice(found.refused.items(), APPLICATIONS_NAMED):
+        key.name(f"applications[{name!r}]", "not measured", f"{wanted}; its use counts as the system's")
+    return {"metrics": {"host_applications": found.settings}}
+
+
 _FOLLOWING: Mapping[SloKey, Callable[[_Followed], Sections]] = {
     "resource-threshold-config": _thresholds,
     "colocation-config": _colocation,
     "cpu-burst-config": _burst,
     "resource-qos-config": _quality,
+    "host-application-config": _applications,
 }
 FOLLOWED_KEYS = tuple(_FOLLOWING)
 """Keys of which something is followed; the others stand in NodeSLO objects alone."""

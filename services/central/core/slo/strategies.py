@@ -137,7 +137,7 @@ class HostCgroup(SloPart):
     relative_path: Word | None = None
 
 
-class HostApplication(SloPart):
+class ListedApplication(SloPart):
     """An application outside of all pods, with the class that its use counts with."""
 
     name: Annotated[Name, Field(min_length=1)]
@@ -150,7 +150,7 @@ class HostApplication(SloPart):
 class HostApplications(SloPart):
     """All applications of the host that have a class."""
 
-    applications: Annotated[list[HostApplication], Field(max_length=1000)] | None = None
+    applications: Annotated[list[ListedApplication], Field(max_length=1000)] | None = None
 
 
 class ModelRatio(SloPart):

@@ -1,15 +1,18 @@
-"""Name what is measured: the node, its NUMA nodes, pools and containers."""
+"""Name what is measured: the node, its NUMA nodes, pools, containers and applications outside of pods."""
 
 from typing import Literal, NamedTuple
 
 from shared.core.cgroups.layout import SHARE, class_group
 
-Kind = Literal["node", "numa", "pool", "container"]
+Kind = Literal["node", "numa", "pool", "container", "application"]
 GROUPS: tuple[Kind, ...] = ("pool", "container")
+ALL_GROUPS: tuple[Kind, ...] = (*GROUPS, "application")
+"""Every kind that has a cgroup; of an application CPU and memory alone are read."""
 
 
 class Target(NamedTuple):
-    """What is measured: the node (no name), a NUMA node ("0"), a pool ("share") or a container ("<uid>/<name>")."""
+    """What is measured: the node (no name), a NUMA node ("0"), a pool ("share"), a container ("<uid>/<name>")
+    or an application outside of pods ("<name>")."""
 
     kind: Kind
     name: str = ""

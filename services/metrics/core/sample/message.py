@@ -13,7 +13,7 @@ from pydantic import BaseModel
 from services.metrics.core.figures.target import Target
 from services.metrics.core.figures.values import Value
 from shared.contracts.envelope import MessagePart
-from shared.contracts.sample import ContainerReading, NodeReading, NumaReading, PoolReading
+from shared.contracts.sample import ApplicationReading, ContainerReading, NodeReading, NumaReading, PoolReading
 
 
 def model_of(target: Target, values: Mapping[str, Value]) -> MessagePart:
@@ -27,6 +27,8 @@ def model_of(target: Target, values: Mapping[str, Value]) -> MessagePart:
             return PoolReading(pool=target.name, **_fields(PoolReading, values))
         case "container":
             return container_reading(target.name.rpartition("/")[2], values)
+        case "application":
+            return ApplicationReading(name=target.name, **_fields(ApplicationReading, values))
 
 
 def container_reading(name: str, values: Mapping[str, Value] | None = None) -> ContainerReading:

@@ -24,6 +24,16 @@ class PodFigures:
 
 
 @dataclass(frozen=True, slots=True)
+class ApplicationFigures:
+    """What one application outside of pods uses, and of which classes it is."""
+
+    name: str
+    qos: KoordQos | None
+    priority: PriorityClass | None
+    used: UsedResources
+
+
+@dataclass(frozen=True, slots=True)
 class WindowFigures:
     """Mean and percentiles of one window, by Koordinator's names."""
 
@@ -40,6 +50,7 @@ class NodeMetricFigures:
     node_windows: tuple[WindowFigures, ...]
     system_windows: tuple[WindowFigures, ...]
     pods: tuple[PodFigures, ...]
+    applications: tuple[ApplicationFigures, ...] = ()
     prod_reclaimable: UsedResources | None = None
     """What prod pods asked for and, by their past, do not use; None where that is not known."""
 
@@ -59,10 +70,12 @@ class NodeMetricFigures:
                 yield from (((whose, window.window_s, name), used) for name, used in window.used.items())
         for pod in self.pods:
             yield ("pod", pod.namespace, pod.name, pod.qos, pod.priority), pod.used
+        for one in self.applications:
+            yield ("application", one.name, one.qos, one.priority), one.used
 
 
 def node_metric_figures(windows: UsageWindows, policy: CollectPolicy, now_s: float) -> NodeMetricFigures | None:
-    """The figures now; None where the node's own use is not known. A pod without a figure is left out: it is not 0."""
+    """The figures now; None where the node's own use is not known. What has no figure is left out: it is not 0."""
     node, system = (window.mean(policy.aggregate_s, now_s) for window in (windows.node, windows.system))
     if node is None or system is None:
         return None
@@ -74,7 +87,14 @@ def node_metric_figures(windows: UsageWindows, policy: CollectPolicy, now_s: flo
         _windows(windows.node, policy, now_s),
         _windows(windows.system, policy, now_s),
         tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name))),
+        tuple(_applications(windows, policy, now_s)),
     )
+
+
+def _applications(windows: UsageWindows, policy: CollectPolicy, now_s: float) -> Iterator[ApplicationFigures]:
+    for name, (one, window) in sorted(windows.applications.items()):
+        if (used := window.mean(policy.aggregate_s, now_s)) is not None:
+            yield ApplicationFigures(name, one.qos, one.priority, used)
 
 
 def _windows(window: UsageWindow, policy: CollectPolicy, now_s: float) -> tuple[WindowFigures, ...]:

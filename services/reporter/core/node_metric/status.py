@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.reporter.core.node_metric.figures import NodeMetricFigures, PodFigures, WindowFigures
+from services.reporter.core.node_metric.figures import ApplicationFigures, NodeMetricFigures, PodFigures, WindowFigures
 from services.reporter.core.node_metric.usage_windows import UsedResources
 from shared.contracts.kube.quantities import format_millis, format_units
 
@@ -23,6 +23,8 @@ def node_metric_status(figures: NodeMetricFigures, wall: datetime) -> Document:
         node["aggregatedSystemUsages"] = _windows(figures.system_windows)
     time = wall.isoformat(timespec="seconds").replace("+00:00", "Z")
     status: Document = {"updateTime": time, "nodeMetric": node, "podsMetric": [_pod(pod) for pod in figures.pods]}
+    if figures.applications:
+        status["hostApplicationMetric"] = [_application(one) for one in figures.applications]
     if figures.prod_reclaimable is not None:
         status["prodReclaimableMetric"] = {"resource": _resources(figures.prod_reclaimable)}
     return status
@@ -57,6 +59,11 @@ def _pod(pod: PodFigures) -> Document:
         "priority": pod.priority,
         "qos": pod.qos,
     }
+
+
+def _application(one: ApplicationFigures) -> Document:
+    classes = {"priority": one.priority, "qos": one.qos}
+    return {"name": one.name, "usage": _resources(one.used)} | {key: word for key, word in classes.items() if word}
 
 
 def _resources(used: UsedResources) -> Document:

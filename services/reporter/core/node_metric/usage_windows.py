@@ -1,4 +1,4 @@
-"""What a node, its system and each of its pods used lately, from samples that are one pass over all of them each.
+"""What a node, its system, its pods and applications beside them used lately; each sample is one pass over all of them.
 
 Facts: docs/facts/koordinator-node-metric.md#figures.
 """
@@ -11,7 +11,7 @@ from services.reporter.core.batch_demand import used_cpu_millis
 from services.reporter.core.node_metric.collect_policy import CollectPolicy, MemoryCollectPolicy
 from services.reporter.core.node_metric.usage_series import UsageSeries, WindowValues
 from shared.contracts.pod import Pod
-from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading
+from shared.contracts.sample import ApplicationReading, GroupReading, NodeReading, NodeSample, PodReading
 
 NODE_SLOT_S = 1.0
 POD_SLOTS = 30
@@ -89,11 +89,14 @@ class UsageWindows:
         self.node, self.system = UsageWindow.of_the_node(policy), UsageWindow.of_the_node(policy)
         self.pods: dict[str, tuple[Pod, UsageWindow]] = {}
         """By UID; what is gone is forgotten."""
+        self.applications: dict[str, tuple[ApplicationReading, UsageWindow]] = {}
+        """Those outside of pods, by name."""
 
     @property
     def kept_slots(self) -> int:
         """How many slots are kept, of which each is `BYTES_PER_SLOT` large."""
-        return len(self.node) + len(self.system) + sum(len(window) for _, window in self.pods.values())
+        others = [*self.pods.values(), *self.applications.values()]
+        return len(self.node) + len(self.system) + sum(len(window) for _, window in others)
 
     def add(self, sample: NodeSample, now_s: float) -> None:
         """Take a sample; the first one of a life has no rates, and covers no time."""
@@ -102,23 +105,34 @@ class UsageWindows:
             return
         memory = self._policy.memory
         pods = [(one.pod, _Reading(used_cpu_millis(one), _pod_memory(one, memory))) for one in sample.pods]
+        applications = [
+            (one, _Reading(one.cpu_used_millis, _group_memory(one, memory))) for one in sample.host_applications
+        ]
         node = _node_reading(sample.node_reading, memory)
         self.node.add(node, now_s, covered_s)
-        # A pod without a figure counts for the system: nobody places work on what it may use.
-        self.system.add(_without(node, [reading for _, reading in pods]), now_s, covered_s)
+        # What has no figure counts for the system: nobody places work on what it may use.
+        others = [reading for _, reading in (*pods, *applications)]
+        self.system.add(_without(node, others), now_s, covered_s)
         self.pods = {pod.uid: (pod, self._kept(pod)) for pod, _ in pods}
         for pod, reading in pods:
             self.pods[pod.uid][1].add(reading, now_s, covered_s)
+        self.applications = {one.name: (one, self._kept_of(one)) for one, _ in applications}
+        for one, reading in applications:
+            self.applications[one.name][1].add(reading, now_s, covered_s)
 
     def _kept(self, pod: Pod) -> UsageWindow:
         known = self.pods.get(pod.uid)
         return UsageWindow.of_a_pod(self._policy) if known is None else known[1]
 
+    def _kept_of(self, one: ApplicationReading) -> UsageWindow:
+        known = self.applications.get(one.name)
+        return UsageWindow.of_a_pod(self._policy) if known is None else known[1]
 
-def _without(node: _Reading, pods: Sequence[_Reading]) -> _Reading:
-    """What the node uses less what its pods use; never less than nothing."""
-    cpu = sum(pod.cpu_millis or 0 for pod in pods)
-    memory = sum(pod.memory_bytes or 0 for pod in pods)
+
+def _without(node: _Reading, others: Sequence[_Reading]) -> _Reading:
+    """What the node uses less what all others use; never less than nothing."""
+    cpu = sum(one.cpu_millis or 0 for one in others)
+    memory = sum(one.memory_bytes or 0 for one in others)
     return _Reading(
         None if node.cpu_millis is None else max(0, node.cpu_millis - cpu),
         None if node.memory_bytes is None else max(0, node.memory_bytes - memory),
@@ -135,11 +149,11 @@ def _node_reading(node: NodeReading, policy: MemoryCollectPolicy) -> _Reading:
 
 def _pod_memory(pod: PodReading, policy: MemoryCollectPolicy) -> int | None:
     """Of all containers that have a figure; None where none has."""
-    known = [used for one in pod.containers if (used := _container_memory(one, policy)) is not None]
+    known = [used for one in pod.containers if (used := _group_memory(one, policy)) is not None]
     return sum(known) if known else None
 
 
-def _container_memory(one: ContainerReading, policy: MemoryCollectPolicy) -> int | None:
+def _group_memory(one: GroupReading, policy: MemoryCollectPolicy) -> int | None:
     if policy == "usageWithPageCache":
         return one.memory_usage_bytes
     # The node's figure counts what cannot be reclaimed; a working set holds active pages of files too.

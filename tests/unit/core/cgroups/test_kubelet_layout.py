@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from plain_cgroups import PlainCgroups
 
-from shared.adapters.host.cgroup import _checked
 from shared.adapters.host.kubelet_tree import find_layout
 from shared.contracts.pod import Container, KubeQos, Pod
+from shared.core.cgroups.group_path import group_parts
 from shared.core.cgroups.kubelet_layout import DRIVERS, Driver, KubeletLayout
 from shared.errors import Unavailable
 
@@ -117,7 +117,7 @@ def test_every_group_is_a_name_the_cgroup_adapter_takes(uid: str, driver: Driver
     one = Pod(uid=uid, name="p", kube_qos=kube, containers=(Container(name="c", id=f"containerd://{ID}"),))
     group = layout.container_group(one, one.containers[0])
     assert group is not None
-    assert _checked(group)[-2] == layout.pod_group(one).rpartition("/")[2]
+    assert group_parts(group)[-2] == layout.pod_group(one).rpartition("/")[2]
 
 
 @pytest.mark.parametrize("text", ["containerd://../../etc", "containerd://", "rkt://ab", f"containerd://{ID}/x"])
