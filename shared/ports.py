@@ -385,3 +385,21 @@ class Objects(Protocol):
             Refused: the server says no.
         """
         ...
+
+
+class Past(Protocol):
+    """Keeps a text for the next life of a service."""
+
+    def read(self) -> bytes | None:
+        """The text of the life before; None where there was none.
+
+        Raises:
+            Unavailable: it cannot be read.
+        """
+
+    def write(self, text: bytes) -> None:
+        """Replace it.
+
+        Raises:
+            Unavailable: it cannot be written; the last text stays.
+        """

@@ -18,6 +18,7 @@ from services.advisor.core.offer.cpu import CpuOffer
 from services.advisor.core.offer.offering import OfferInputs, offering
 from services.advisor.core.round.decide import Round, decide
 from services.advisor.core.round.guard import SLOW, ConfiguredPolicy
+from services.advisor.learned_past import LearnedPast
 from services.advisor.ports import AdvisorPorts
 from services.advisor.settings import CANONICAL, NAME, AdvisorSettings, choice_of, choose
 from shared import telemetry
@@ -75,9 +76,11 @@ class AdvisorApp:
         self._allocations: Newest[Allocation] | None = None
         self._skipped = ""
         self._passed_over: _PassedOver | None = None
+        self._past = LearnedPast(ports.past)
 
     async def run(self) -> None:
         """Work until cancelled: at once on a sample, else when the advice is due again or its input grows too old."""
+        self._recall_past()
         samples = await self._wire.newest(NodeSample)
         self._allocations = await self._wire.newest(Allocation)
         while True:
@@ -85,9 +88,19 @@ class AdvisorApp:
             sample = await samples.next(self._wait_s())
             if sample is not None and self._accept(sample, samples):
                 await self._advise()
+                if self._past.is_due(self._clock.monotonic()):
+                    self._keep_past()
             # Blind already: the one cautious advice is out, and qrm's lease has to run out now.
             elif self._input is not None and self._input.view.fresh:
                 await self._without_news(self._input, repeat=sample is None)
+
+    def _recall_past(self) -> None:
+        self._past.recall(self._choice.policy, self._clock.monotonic(), self._clock.wall().timestamp())
+
+    def _keep_past(self) -> None:
+        if self._round is not None:
+            now_s, wall_s = self._clock.monotonic(), self._clock.wall().timestamp()
+            self._past.keep(self._choice.policy, self._round, now_s, wall_s)
 
     async def _without_news(self, newest: _Input, *, repeat: bool) -> None:
         if (age_s := self._age_s(newest)) > self._choice.settings.max_input_age_s:
@@ -163,7 +176,7 @@ class AdvisorApp:
             Refused: as `decide`.
         """
         choice, rules = self._choice, self._choice.rules
-        chosen = ConfiguredPolicy(choice.policy, choice.policy_settings)
+        chosen = ConfiguredPolicy(choice.policy, choice.policy_settings, self._past.states)
         if self._passed_over and now_s >= self._passed_over.retry_at_s:
             log.info("policy.retried", policy=chosen.policy.name)
             self._passed_over = None
@@ -263,10 +276,13 @@ class AdvisorApp:
         Raises:
             BadConfig: a key, a policy or a value cannot be used.
         """
-        self._choice = choose(merge(self._static, section))
+        before, self._choice = self._choice.policy, choose(merge(self._static, section))
+        if self._choice.policy is not before:
+            self._recall_past()
         # New settings may be what mends the policy, so it is tried at once.
         self._passed_over = None
 
     async def close(self) -> None:
-        """End the subscription."""
+        """End the subscription, with what was learned in its file."""
+        self._keep_past()
         await self._wire.stop()

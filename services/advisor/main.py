@@ -1,8 +1,10 @@
-"""`build` wires the advisor: samples from the bus, the machine's topology from its files."""
+"""`build` wires the advisor: samples from the bus, topology and past from files."""
 
 from services.advisor.app import AdvisorApp
+from services.advisor.learned_past import MAX_PAST_BYTES
 from services.advisor.ports import AdvisorPorts
 from services.advisor.settings import NAME, AdvisorSettings
+from shared.adapters.files.past import PastFile
 from shared.adapters.host.sysfs import read_topology
 from shared.app import App, Context, Plan
 from shared.settings import section
@@ -15,7 +17,8 @@ def build(context: Context) -> App:
         BadConfig: a setting cannot be used.
         Unavailable: the topology cannot be read.
     """
-    ports = AdvisorPorts(read_topology(context.common.host_root))
+    past = PastFile(context.common.state_dir / "policy-past.json", MAX_PAST_BYTES)
+    ports = AdvisorPorts(read_topology(context.common.host_root), past)
     return AdvisorApp(context, ports, section(AdvisorSettings, context.raw, NAME))
 
 

@@ -15,9 +15,9 @@ from services.reporter.core.mid.reclaimable import ProdReclaimable, prod_pods, p
 from services.reporter.core.mid.stored_past import past_of, past_text
 from services.reporter.core.node_capacity import NodeCapacity
 from services.reporter.offer_over_time import ColocationInput, OfferOverTime
-from services.reporter.ports import Past
 from services.reporter.settings import ReporterSettings
 from shared.contracts.sample import NodeSample
+from shared.ports import Past
 
 NOTHING = Offered(0, 0)
 KEEP_S = 600.0

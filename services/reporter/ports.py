@@ -2,9 +2,9 @@
 
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from shared.ports import NodeWriter, Objects
+from shared.ports import NodeWriter, Objects, Past
 
 
 async def _nothing() -> None:
@@ -19,24 +19,6 @@ class SideTask:
     failure: Callable[[], str] = lambda: ""
     """Why it does not work; "" while it does."""
     close: Callable[[], Awaitable[None]] = _nothing
-
-
-class Past(Protocol):
-    """Keeps a text for the next life of the reporter."""
-
-    def read(self) -> bytes | None:
-        """The text of the life before; None where there was none.
-
-        Raises:
-            Unavailable: it cannot be read.
-        """
-
-    def write(self, text: bytes) -> None:
-        """Replace it.
-
-        Raises:
-            Unavailable: it cannot be written; the last text stays.
-        """
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,6 +46,7 @@ STATE_FILES = (
     StateFile("cnr.json", "reporter"),
     StateFile("node-pods.json", "reporter"),
     StateFile("usage-past.json", "reporter"),
+    StateFile("policy-past.json", "advisor", Until.FORGOTTEN),
     StateFile("checkpoint.json", "qrm"),
     StateFile("checkpoint.json.refused", "qrm", Until.REMOVED_BY_HAND),
     StateFile("former-values.json", "qrm"),

@@ -6,7 +6,7 @@ the reserve and the pace of shrinking, unless a policy owns them: its demand the
 and is followed at once. A policy is asked for every region of the node apart, and keeps a state for each.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar, get_args
 
@@ -46,6 +46,19 @@ S = TypeVar("S")
 
 
 @dataclass(frozen=True)
+class PolicyPast(Generic[S]):
+    """How what a policy has learned becomes a text for the next life of the advisor, and is read again.
+
+    Times are seconds since 1970. `states_of` never raises: it says why a text is none of this policy's, "" where it is.
+    """
+
+    text_of: Callable[[Mapping[str, S], float], bytes]
+    """The states by region, at this wall time."""
+    states_of: Callable[[bytes, float], tuple[Mapping[str, S], str]]
+    """The states by region that the text tells, read at this wall time."""
+
+
+@dataclass(frozen=True)
 class Policy(Generic[C, S]):
     """A policy: pure functions and a model of its settings.
 
@@ -61,6 +74,8 @@ class Policy(Generic[C, S]):
     """own: nothing is added to the demand; `view.region_reserve_cores` says what would have been."""
     pace: Owner = "common"
     """own: a smaller demand is followed at once, and whole."""
+    past: PolicyPast[S] | None = None
+    """None: what it has learned is forgotten with each start of the advisor."""
 
     def __post_init__(self) -> None:
         """Refuse an owner that is none: a policy of a wheel is not read by a type checker.

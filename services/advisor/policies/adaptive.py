@@ -5,7 +5,8 @@ need, a restless one more. It takes the place of the common reserve and pace, wh
 answered out of the margin and forgotten at once, and the usual level keeps the offer from following every trough.
 
 Canonical decides, with the common reserve and pace, while less than `cold_start_s` has been observed, on a view without
-figures, and while the need rises above the forecast far more often than claimed. Memory is canonical's.
+figures, and while the need rises above the forecast far more often than claimed. What was learned is kept over a
+restart of the advisor. Memory is canonical's.
 
 Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 """
@@ -18,10 +19,11 @@ from pydantic import Field
 
 from services.advisor.core.demand.need import tenants_need, used_cores
 from services.advisor.core.model.view import View
-from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.policy import Demand, Policy, PolicyPast, PolicySettings
 from services.advisor.core.prediction.histogram import CPU_CORES
 from services.advisor.core.prediction.margin import Forecast, LearnedMargin, MarginRules
 from services.advisor.core.prediction.peak import Scale
+from services.advisor.core.prediction.stored_margin import margins_of, margins_text
 from services.advisor.policies import canonical
 from shared.contracts.envelope import Reason
 
@@ -118,4 +120,12 @@ def _canonical(by_rule: Demand, why: str, numbers: Mapping[str, float]) -> Deman
     return replace(by_rule, why=(reason, *by_rule.why), common=True)
 
 
-POLICY = Policy(name="adaptive", settings=AdaptiveSettings, start=LearnedMargin, judge=judge, reserve="own", pace="own")
+POLICY = Policy(
+    name="adaptive",
+    settings=AdaptiveSettings,
+    start=LearnedMargin,
+    judge=judge,
+    reserve="own",
+    pace="own",
+    past=PolicyPast(margins_text, margins_of),
+)

@@ -5,6 +5,7 @@ failure names its seed and number; `KEPT` has those that once failed.
 """
 
 import json
+import math
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -14,6 +15,9 @@ from typing import Any
 import pytest
 from odd_documents import odd_document, odd_documents, odd_texts
 
+from services.advisor.core.prediction.margin import LearnedMargin
+from services.advisor.core.prediction.stored_margin import margins_of, margins_text
+from services.advisor.policies.adaptive import AdaptiveSettings
 from services.central.core.objects.companions import companion_of
 from services.central.core.objects.nodes import agent_of, lease_of, node_of
 from services.central.core.profiles.profile import Profile, ProfileChanges
@@ -263,6 +267,25 @@ def test_no_text_of_a_life_before_gets_past_the_door_of_the_past() -> None:
             for minute in range(3):
                 found.observe({model: UsedAmounts(1, 1) for model in found.models}, 100 + 60.0 * minute)
             past_text(found, 1200.0)
+        except Exception as error:
+            raise AssertionError(f"text {name}: {error!r}: {text[:500]!r}") from error
+
+
+def test_no_text_of_a_life_before_gets_past_the_door_of_what_a_policy_learned() -> None:
+    """Whatever lies in the file: it is nothing, or margins that go on, bound the need, and can be written again."""
+    rules, margin = AdaptiveSettings().rules, LearnedMargin()
+    for number in range(20):
+        margin = margin.observe(5.0 + number % 3, 10.0 * number, 48, rules)
+    good = json.loads(margins_text({"share": margin}, 1000.0))
+    for name, text in odd_texts([good], share(), SEED):
+        try:
+            found, _ = margins_of(text, 1100.0)
+            for learned in found.values():
+                for number in range(3):
+                    learned = learned.observe(1.0 + number, 100 + 20.0 * number, 48, rules)  # noqa: PLW2901
+                assert learned.last is not None
+                assert 3.0 <= learned.last.bound_cores < math.inf
+                margins_text({"share": learned}, 1200.0)
         except Exception as error:
             raise AssertionError(f"text {name}: {error!r}: {text[:500]!r}") from error
 

@@ -16,7 +16,7 @@ from shared.contracts.bus.subjects import state_subject
 from shared.contracts.sample import NodeSample, PodReading
 from shared.core.cpus.topology import Topology, UniformShape
 from shared.fakes.memory_bus import MemoryBus
-from shared.ports import Received
+from shared.ports import Past, Received
 from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
@@ -43,13 +43,13 @@ class Skewed(LoopClock):
 class Node:
     """An advisor, and the voice of the metrics service."""
 
-    def __init__(self, settings: dict[str, Any], topology: Topology = TUTORIAL_NODE) -> None:
+    def __init__(self, settings: dict[str, Any], topology: Topology = TUTORIAL_NODE, past: Past | None = None) -> None:
         self.clock, self.bus = Skewed(), MemoryBus()
         self.metrics = Wire(self.bus, self.clock, node="node1", service="metrics")
         self.qrm = Wire(self.bus, self.clock, node="node1", service="qrm")
         wire = Wire(self.bus, self.clock, node="node1", service="advisor")
         context = Context(wire, self.clock, CommonSettings(node="node1"), {"advisor": settings})
-        self.app = AdvisorApp(context, AdvisorPorts(topology), section(AdvisorSettings, context.raw, "advisor"))
+        self.app = AdvisorApp(context, AdvisorPorts(topology, past), section(AdvisorSettings, context.raw, "advisor"))
         self.heard: list[tuple[float, PoolAdvice]] = []
 
     async def measure(self, fields: dict[str, Any]) -> NodeSample:

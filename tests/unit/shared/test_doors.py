@@ -26,6 +26,7 @@ DOORS = {
     "services/reporter/core/node_capacity.py": "annotations of the Node, each not there if it cannot be read",
     "services/reporter/core/node_strategy.py": "what the Node says of its own colocation, as configured if it cannot",
     "services/reporter/core/mid/stored_past.py": "what the reporter knew before it was started anew, none if not so",
+    "services/advisor/core/prediction/stored_margin.py": "what a policy had learned before a start, nothing if not so",
     "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
     "services/central/core/profiles/review.py": "AdmissionReviews of the API server",

@@ -64,6 +64,11 @@ class Round:
     failed: str = ""
     """Why the policy was passed over in this round."""
 
+    @property
+    def states(self) -> dict[str, Any]:
+        """What the policy keeps, by region."""
+        return {SHARE: self.policy_state, **self.region_states}
+
     def fields(self) -> dict[str, Any]:
         """The fields of the advice that follow from the decision."""
         sizes, quota = self.sizes, None
@@ -186,6 +191,8 @@ class _RoundBuilder:
         # A state of another policy is of another type.
         if last is not None and last.policy == policy.name:
             state = last.policy_state if region == SHARE else last.region_states.get(region)
+        if state is None:
+            state = self.chosen.learned.get(region)
         self.states[region], self.demands[region] = judged(policy, state, view, self.now_s, self.chosen.settings)
         return self.demands[region]
 

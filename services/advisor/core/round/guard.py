@@ -1,6 +1,7 @@
 """The guard checks what a policy returns before anything rests on it: policies are not trusted."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
@@ -21,6 +22,8 @@ class ConfiguredPolicy:
 
     policy: Policy[Any, Any]
     settings: PolicySettings
+    learned: Mapping[str, Any] = field(default_factory=dict)
+    """What the policy had learned before the advisor was started, by region; it begins with that."""
 
 
 def judged(policy: Policy[Any, Any], state: Any, view: View, now_s: float, settings: Any) -> tuple[Any, Demand]:

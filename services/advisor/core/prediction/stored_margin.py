@@ -1,0 +1,93 @@
+"""What the margins were learned from as text, for the next life of the advisor: a reader that never throws.
+
+What is older than a day, of the future, or not as it was written is no past: then the node is observed anew.
+"""
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
+from services.advisor.core.prediction.margin import LearnedMargin
+from services.advisor.core.prediction.peak import Peak
+from shared.core.text.json_text import read_json
+from shared.errors import Refused
+
+MAX_MARGINS_BYTES = 4 << 20
+MOST_REGIONS = 256
+"""Regions beyond are observed anew; a node has a few."""
+MOST_AWAY_S = 86_400.0
+"""After a longer time the node may have other tenants."""
+_SHOWN_CHARACTERS = 200
+
+_Amount = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+_Weight = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+_Bucket = Annotated[int, Field(ge=0, le=len(CPU_CORES.ends) - 1)]
+_Weights = Annotated[list[tuple[_Bucket, _Weight]], Field(max_length=len(CPU_CORES.ends))]
+
+
+class _Stored(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
+
+
+class _Margin(_Stored):
+    usual: _Weights
+    usual_cores: Annotated[float, Field(ge=0, le=CPU_CORES.ends[-1], allow_inf_nan=False)] | None
+    rises: _Weights
+    learned_s: _Amount
+    stayed: _Amount
+    exceeded: _Amount
+    missed_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class _Margins(_Stored):
+    version: Literal[1] = 1
+    policy: Literal["adaptive"] = "adaptive"
+    written_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]
+    """Seconds since 1970."""
+    regions: Annotated[dict[Annotated[str, Field(max_length=512)], _Margin], Field(max_length=MOST_REGIONS)]
+
+
+def margins_text(margins: Mapping[str, LearnedMargin], wall_s: float) -> bytes:
+    """What has been learned, by region; the window that is not over is left out."""
+    regions = {name: _stored(margins[name]) for name in sorted(margins)[:MOST_REGIONS]}
+    return _Margins(written_s=wall_s, regions=regions).model_dump_json().encode()
+
+
+def margins_of(text: bytes, wall_s: float) -> tuple[dict[str, LearnedMargin], str]:
+    """What a text tells, by region, and why it is nothing; "" where it is something."""
+    try:
+        # In two steps, for JSON has no tuples.
+        read_json(text, what="what the policy learned", max_bytes=MAX_MARGINS_BYTES)
+        past = _Margins.model_validate_json(text)
+    except (Refused, ValidationError) as error:
+        return {}, f"what the policy learned: {str(error)[:_SHOWN_CHARACTERS]}"
+    away_s = wall_s - past.written_s
+    if not 0 <= away_s <= MOST_AWAY_S:
+        return {}, f"what the policy learned: written {away_s:.0f} s ago, at most {MOST_AWAY_S:.0f} are bridged"
+    return {name: _margin(stored) for name, stored in past.regions.items()}, ""
+
+
+def _stored(margin: LearnedMargin) -> _Margin:
+    return _Margin(
+        usual=sorted(margin.usual.histogram.weights.items()),
+        usual_cores=margin.usual.value,
+        rises=sorted(margin.rises.weights.items()),
+        learned_s=margin.learned_s,
+        stayed=margin.stayed,
+        exceeded=margin.exceeded,
+        missed_ratio=margin.missed_ratio,
+    )
+
+
+def _margin(stored: _Margin) -> LearnedMargin:
+    """As after a silence: the first reading is no rise of the last one."""
+    return LearnedMargin(
+        usual=Peak(Histogram(dict(stored.usual)), value=stored.usual_cores),
+        rises=Histogram(dict(stored.rises)),
+        learned_s=stored.learned_s,
+        stayed=stored.stayed,
+        exceeded=stored.exceeded,
+        missed_ratio=stored.missed_ratio,
+    )
