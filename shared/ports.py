@@ -388,18 +388,12 @@ class Objects(Protocol):
 
 
 class Past(Protocol):
-    """Keeps a text for the next life of a service."""
+    """Keeps a text for the next life of a service. Both raise `Unavailable` where that cannot be done."""
 
     def read(self) -> bytes | None:
-        """The text of the life before; None where there was none.
-
-        Raises:
-            Unavailable: it cannot be read.
-        """
+        """The text of the life before; None where there was none."""
+        ...
 
     def write(self, text: bytes) -> None:
-        """Replace it.
-
-        Raises:
-            Unavailable: it cannot be written; the last text stays.
-        """
+        """Replace the text; where that fails the last one stays."""
+        ...
