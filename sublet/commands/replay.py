@@ -10,7 +10,8 @@ from sublet.replay.options import cores_list, finite
 from sublet.terminal.formats import DOCUMENT, document_text
 
 FILES = typer.Argument(
-    metavar="FILE...", help="Recordings, PlanetLab days (csv, csv.xz), or CSV files time_s,id,usage_cores."
+    metavar="FILE...",
+    help="Recordings, answers of Prometheus, public traces (docs/replay.md), or CSV files time_s,id,usage_cores.",
 )
 POLICY = typer.Option(
     "--policy",
@@ -36,7 +37,8 @@ def replay(
     policy: Annotated[list[str] | None, POLICY] = None,
     peer: Annotated[list[str] | None, PEER] = None,
     file_format: Annotated[
-        Literal["auto", "recording", "planetlab", "csv"], typer.Option("--format", help="auto: by the content.")
+        Literal["auto", "recording", "planetlab", "csv", "prometheus", "alibaba", "google", "azure", "bitbrains"],
+        typer.Option("--format", help="auto: by the content."),
     ] = "auto",
     cpus: Annotated[int, typer.Option(min=1, max=8192, help="CPUs of a node; a recording says its own.")] = 48,
     pods_per_node: Annotated[
@@ -123,7 +125,7 @@ def replay(
     families = families_of(policy or (), peer or ()) if frontier else []
     policies, peers = texts_of(families) if frontier else (policy or (), peer or ())
     started_s = time.perf_counter()
-    traces = (trace for path in files for trace in loaders.traces(path, file_format, packing))
+    traces = loaders.all_traces(files, file_format, packing)
     outcome = run(
         progress.each(traces, sys.stderr),
         rows_of(policies, peers, rules),

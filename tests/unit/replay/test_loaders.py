@@ -8,9 +8,9 @@ import pytest
 
 from shared.errors import BadConfig, Refused
 from sublet.replay import generate
+from sublet.replay.traces.formats.planetlab import VALUES
 from sublet.replay.traces.frames import Trace
 from sublet.replay.traces.loaders import FileFormat, traces
-from sublet.replay.traces.planetlab import VALUES
 from sublet.replay.traces.tenants import Packing
 
 DATA = Path(__file__).parents[4] / "shared" / "data"

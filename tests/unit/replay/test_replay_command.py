@@ -171,7 +171,7 @@ def test_the_best_row_at_equal_violations(
         (["--peer", "koordinator:suppress=200"], BadConfig, "at most 100"),
         (["--policy", "canonical="], BadConfig, "want NAME, or NAME:key=value"),
         (["--policy", "canonical=a", "--policy", "model=a"], BadConfig, "--policy a: stands twice"),
-        (["--format", "csv"], Refused, "no text"),
+        (["--format", "csv"], Refused, "want the header"),
         (["--plot", "/dev/null/x.html"], Refused, "x.html"),
         (["--plot", "out.html", "--plot-node", "other"], Refused, "other"),
     ],

@@ -57,7 +57,8 @@ WHAT_A_PERSON_GIVES = {
     "services/central/core/config.py", "shared/settings.py", "shared/text_file.py",
     "sublet/replay/row_text.py", "sublet/replay/traces/reading.py", "sublet/pods/applying.py",
     "sublet/sim/scenario.py", "sublet/whatif.py", "sublet/laws/given_settings.py", "sublet/configuration/slo.py",
-    "sublet/migrate/plan/objects.py",
+    "sublet/migrate/plan/objects.py", "sublet/replay/traces/formats/google.py",
+    "sublet/replay/traces/formats/prometheus.py",
 }  # fmt: skip
 """Files and words of whoever types the command, refused in words where they are wrong."""
 DEMO = {"sublet/demo/chain.py", "sublet/views/events.py"}
