@@ -101,14 +101,18 @@ class SloObjects:
         self._clearing.retain(left_behind)
         await self._clearing.each(list(left_behind), one)
 
-    async def warn(self, uid: str, problems: Sequence[str]) -> None:
-        """Say in an Event of the ConfigMap with this UID what is wrong with it; once for the same words.
+    async def warn(self, uid: str, problems: Sequence[str], every_s: float) -> None:
+        """Say in an Event of the ConfigMap with this UID what is wrong with it; the same words once in so many seconds.
+
+        Each time is another Event, whose name tells the time: who leads next says nothing twice, and need not be
+        allowed to change one.
 
         Raises:
             SubletError: the API server is away or refuses, or another one leads.
         """
         note = "; ".join(problems)
-        mark = hashlib.sha256(f"{uid}\0{note}".encode()).hexdigest()[:16]
+        turn = int(self._clock.wall().timestamp() // every_s)
+        mark = hashlib.sha256(f"{uid}\0{turn}\0{note}".encode()).hexdigest()[:16]
         place, name = self._settings.namespace, self._settings.name
         document = {
             "metadata": {"name": f"{name}.{mark}", "namespace": place},

@@ -24,6 +24,8 @@ from shared.ports import Clock, ObjectMirror
 log = structlog.get_logger()
 
 RETRY_S = 5.0
+WARN_AGAIN_S = 1200.0
+"""What is wrong is said again while it lasts: the API server forgets an Event (docs/facts/kubernetes.md#events)."""
 
 
 class NodeSloWriter(PerNodeWork, Protocol):
@@ -44,8 +46,8 @@ class NodeSloWriter(PerNodeWork, Protocol):
         """Delete those of Nodes that are gone."""
         ...
 
-    async def warn(self, uid: str, problems: Sequence[str]) -> None:
-        """Say at the ConfigMap with this UID what is wrong with it."""
+    async def warn(self, uid: str, problems: Sequence[str], every_s: float) -> None:
+        """Say at the ConfigMap with this UID what is wrong with it; the same words once in so many seconds."""
         ...
 
 
@@ -65,6 +67,7 @@ class NodeSloController:
     def __init__(self, view: SloView, writer: NodeSloWriter, clock: Clock, settings: KubernetesSettings) -> None:
         self._view, self._writer, self._clock, self._settings = view, writer, clock, settings
         self._warned: tuple[str, list[str]] = ("", [])
+        self._warned_at_s = float("-inf")
         self.event_failure = ""
         """Why what is wrong with the ConfigMap could not be said there; "" where it was, or nothing is."""
         self.failure = ""
@@ -126,17 +129,20 @@ class NodeSloController:
         await self._warn()
 
     async def _warn(self) -> None:
-        """Say once what is wrong. Where that fails the objects are written all the same, and a later pass says it."""
-        problems = (self._view.follower.uid, self._view.follower.problems)
+        """Say what is wrong, and again while it lasts. Where that fails the objects are written all the same, and a
+        later pass says it."""
+        problems, now_s = (self._view.follower.uid, self._view.follower.problems), self._clock.monotonic()
+        if problems == self._warned and now_s - self._warned_at_s < WARN_AGAIN_S:
+            return
         try:
-            if problems != self._warned and problems[1]:
-                await self._writer.warn(*problems)
+            if problems[1]:
+                await self._writer.warn(*problems, WARN_AGAIN_S)
         except SubletError as error:
             if str(error) != self.event_failure:
                 log.warning("slo.event_not_written", why=str(error))
             self.event_failure = str(error)
         else:
-            self._warned, self.event_failure = problems, ""
+            self._warned, self._warned_at_s, self.event_failure = problems, now_s, ""
 
     def _wanted(self, node: NodeSeen, there: NodeSloSeen | None) -> dict[str, Any]:
         return node_slo_spec(self._view.follower.of(node.labels), {} if there is None else there.spec)

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -178,6 +179,33 @@ def test_a_key_that_cannot_be_read_leaves_its_field_and_says_so_once_at_the_conf
         assert all(len(one["note"]) <= 1024 for one in world.api.of(EVENTS))
 
     play(story, **FOLLOWED)
+
+
+def test_a_fault_that_lasts_is_said_again_before_the_server_forgets_it_and_a_new_leader_says_nothing_twice(
+    play: Playing,
+) -> None:
+    hour_s, seen = 3600, list[float]()
+
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        put(world, system_config="{")
+        for _ in range(12):
+            await asyncio.sleep(300)
+            told = [datetime.fromisoformat(one["eventTime"]).timestamp() for one in world.api.of(EVENTS)]
+            assert world.clock.wall().timestamp() - max(told) < hour_s / 2
+        seen.append(len(world.api.of(EVENTS)))
+        world.app.task.cancel()
+        world.app = world.central()
+        await asyncio.sleep(60)
+        seen.append(len(world.api.of(EVENTS)))
+        put(world, system_config="")
+        await asyncio.sleep(2 * hour_s)
+        seen.append(len(world.api.of(EVENTS)))
+
+    play(story, **FOLLOWED)
+    assert 3 <= seen[0] <= 4
+    assert seen[1] - seen[0] <= 1
+    assert seen[2] == seen[1]
 
 
 def test_a_note_in_any_script_is_as_short_as_the_server_wants_it(play: Playing) -> None:
