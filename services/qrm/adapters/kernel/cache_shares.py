@@ -19,7 +19,9 @@ from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.layout import Layout
 
 NOT_MOUNTED = "/sys/fs/resctrl/schemata"
-READ_ONLY = "shares of caches and bandwidth: /sys is mounted read-only here, as the chart does, and resctrl with it"
+READ_ONLY = (
+    "shares of caches and bandwidth: /sys is mounted read-only here, and resctrl with it; set node.resctrl of the chart"
+)
 _HINTS = {
     errno.EINVAL: f"; {NOT_MOUNTED} says what the hardware takes",
     errno.ENOSPC: "; the hardware has no class of service (CLOSID) left for another group",
