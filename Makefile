@@ -119,7 +119,7 @@ image:                   ## build the image sublet:VERSION, which says which com
 bench: $(STAMP)          ## measure reaction times and footprint; prints a table; PARTS="reaction footprint" for some of it
 	$(BIN)/python -m bench $(PARTS)
 
-bench-kubernetes: rig-kubernetes  ## what the agent costs on a real kubelet, by cgroup, and how fast it is; as root on Debian 12, 25 min; PARTS="rest work" for some of it
+bench-kubernetes: rig-kubernetes  ## what the agent costs on a real kubelet, by cgroup, and how fast it is; as root on Debian 12, 40 min; PARTS="rest work" for some of it
 	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.kubernetes $(PARTS)
 
 bench-pod-start: rig-kubernetes  ## how long many pods at once take to be Ready on a busy node, without and with Sublet, as a ratio; 10 min

@@ -7,7 +7,6 @@ import argparse
 import asyncio
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from bench import (
     breach,
@@ -22,7 +21,7 @@ from bench import (
     webhook,
 )
 from bench.rigs.disturbance import REPEATS, Tries, Watch
-from bench.rigs.report import Row, Run, observed, progress, publish, run_before
+from bench.rigs.report import Row, Run, add_options, observed, progress, publish, run_before
 from shared.errors import Refused
 from shared.settings import CommonSettings
 from sublet.host.preflight import check_host
@@ -52,7 +51,7 @@ def main() -> int:
     words = argparse.ArgumentParser(prog="make bench", description=__doc__)
     words.add_argument("parts", nargs="*", metavar="PART", help=f"of {', '.join(PARTS)}; all where none is named")
     words.add_argument("--repeats", type=int, default=REPEATS, help="of a part that was disturbed, at most")
-    words.add_argument("--against", type=Path, metavar="FILE", help="the run to compare with; else the last one here")
+    add_options(words)
     chosen = words.parse_args()
     if unknown := [name for name in chosen.parts if name not in PARTS]:
         words.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
@@ -66,7 +65,7 @@ def main() -> int:
         print(f"bench: {error}", file=sys.stderr)
         return 2
     rows = asyncio.run(_measured(chosen.parts or list(PARTS), chosen.repeats))
-    publish(Run.here(NAME, rows), before)
+    publish(Run.here(NAME, rows), before, chosen.output)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""From free memory below its threshold to the eviction call, seen from outside."""
+"""From free memory below its threshold to the eviction call, seen from outside, also beside busy neighbours."""
 
 import asyncio
 import json
@@ -7,11 +7,12 @@ import time
 from pathlib import Path
 
 from bench.rigs.host import dynamic_config, end, pod, sublet
+from bench.rigs.processes import busy_neighbours
 from bench.rigs.report import Row, p50_p99, progress
 from sublet.demo.chain import Chain
 from sublet.demo.watch import memory_free_bytes
 
-BREACHES = 15
+BREACHES, LOADED_BREACHES = 15, 10
 HOG_MIB, AFTER_MIB = 768, 384
 TIMEOUT_S = 20.0
 STEADY_S, STEADY_MIB = 0.5, 4
@@ -20,21 +21,30 @@ MIB = 1 << 20
 EVICTOR = {"cooling_s": 0.1, "evictions_per_minute": 600, "condition_transition_s": 0}
 
 
-async def measure(breaches: int = BREACHES) -> list[Row]:
-    """Let a batch pod fill memory again and again."""
+async def measure(breaches: int = BREACHES, loaded_breaches: int = LOADED_BREACHES) -> list[Row]:
+    """Let a batch pod fill memory again and again, then while other processes keep every CPU busy."""
+    async with sublet({"evictor": EVICTOR}) as session, Chain.recording(session.nats_url or "", node="bench") as chain:
+        config = dynamic_config(session.state_dir)
+        quiet = await _series(chain, config, "memory breach to eviction call", "- / 200 ms", range(breaches))
+        later = range(breaches, breaches + loaded_breaches)
+        with busy_neighbours():
+            loaded = await _series(chain, config, "the same beside busy processes of others", "- / 500 ms", later)
+    return [quiet, loaded]
+
+
+async def _series(chain: Chain, config: Path, what: str, target: str, numbers: range) -> Row:
     times: list[float] = []
     never = 0
-    async with sublet({"evictor": EVICTOR}) as session, Chain.recording(session.nats_url or "", node="bench") as chain:
-        for number in range(breaches):
-            progress(f"breach {number + 1} of {breaches}")
-            short, took = await _one(chain, dynamic_config(session.state_dir), f"hog-{number}")
-            never += not short
-            times += [took] if took is not None else []
-    what = "memory breach to eviction call, p50 / p99"
-    missed = breaches - never - len(times)
+    for number in numbers:
+        progress(f"{what}: breach {number - numbers.start + 1} of {len(numbers)}")
+        short, took = await _one(chain, config, f"hog-{number}")
+        never += not short
+        times += [took] if took is not None else []
+    what += ", p50 / p99"
+    missed = len(numbers) - never - len(times)
     what += f" ({missed} without a call)" if missed else ""
     what += f" ({never} times free memory did not fall below it)" if never else ""
-    return [Row(what, p50_p99(times), len(times), "- / 200 ms")]
+    return Row(what, p50_p99(times), len(times), target)
 
 
 async def _one(chain: Chain, config: Path, name: str) -> tuple[bool, float | None]:

@@ -1,7 +1,6 @@
 """From the moment a tenant wakes to a smaller CPU list of the reclaimed pool, read back from the kernel."""
 
 import asyncio
-import os
 import random
 import sys
 from collections.abc import Callable
@@ -9,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.rigs.host import end, pod, sublet
+from bench.rigs.processes import busy_neighbours
 from bench.rigs.report import Row, p50_p99, progress
 from bench.rigs.stages import StageListener, listening, rows
 from sublet.demo.watch import TimelineRecorder
@@ -16,7 +16,6 @@ from sublet.demo.watch import TimelineRecorder
 SPIKES, LOADED_SPIKES = 60, 30
 BUSY_S, RECOVERY_TIMEOUT_S = 1.5, 20.0
 SEED = 7
-CPUS = os.cpu_count() or 1
 # Only the way back is quicker than by default, so that many spikes fit into a minute; growth has no setting to tune.
 SETTINGS: dict[str, object] = {"advisor": {"max_ramp_down_step_cpus": 64, "min_ramp_down_period_s": 0.1}}
 
@@ -30,15 +29,13 @@ async def measure(spikes: int = SPIKES, loaded_spikes: int = LOADED_SPIKES) -> l
         spinner = Path(__file__).with_name("spinner.py")
         tenant = await pod("shared", "web", sys.executable, str(spinner), "2", str(BUSY_S), cpu="2", pipes=True)
         watch.start()
-        others: list[asyncio.subprocess.Process] = []
         try:
             quiet = [await _one(tenant, watch, listener, chance, n, spikes) for n in range(spikes)]
-            busy = [asyncio.create_subprocess_exec(sys.executable, "-c", "while True: pass") for _ in range(CPUS)]
-            others = list(await asyncio.gather(*busy))
-            loaded = [await _one(tenant, watch, listener, chance, n, loaded_spikes) for n in range(loaded_spikes)]
+            with busy_neighbours():
+                loaded = [await _one(tenant, watch, listener, chance, n, loaded_spikes) for n in range(loaded_spikes)]
         finally:
             watch.stop()
-            await end([*others, *batch, tenant])
+            await end([*batch, tenant])
     return [
         _row("load spike to changed cpuset", quiet, "100 / 250 ms"),
         *rows([spike.stages_s for spike in quiet if spike.stages_s]),

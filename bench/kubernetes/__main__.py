@@ -1,4 +1,4 @@
-"""`make bench-kubernetes`: all measurements, or those named, on a real kubelet; as root, takes 25 minutes.
+"""`make bench-kubernetes`: all measurements, or those named, on a real kubelet; as root, takes 40 minutes.
 
 Prints one table with machine and N, and keeps it in out/bench.
 """
@@ -8,7 +8,6 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from kube_rig.cluster import CLUSTER, Cluster, running
@@ -19,9 +18,9 @@ from rig.packages import RigMissing
 from bench.kubernetes.agent import AgentPod
 from bench.kubernetes.cost import Plan, Targets, measure_cost
 from bench.kubernetes.crowds import at_rest, at_work, crowded, largest
-from bench.kubernetes.spikes import measure_spikes, settings, usual_policy
+from bench.kubernetes.spikes import QUICK_RETURN, measure_spikes
 from bench.kubernetes.starts import measure_starts
-from bench.rigs.report import Row, Run, progress, publish, run_before, stage
+from bench.rigs.report import Row, Run, add_options, progress, publish, run_before, stage
 from shared.errors import Refused
 
 NAME = "kubernetes"
@@ -63,9 +62,8 @@ def large(bench: Bench) -> list[Row]:
 
 def reaction(bench: Bench) -> list[Row]:
     """A tenant that wakes, again and again."""
-    policy = bench.plan.policy
-    with _installed(bench.product, settings(policy)):
-        return measure_spikes(bench.cluster, policy, bench.plan.spikes)
+    with _installed(bench.product, QUICK_RETURN):
+        return measure_spikes(bench.cluster, bench.plan.spikes)
 
 
 def starts(bench: Bench) -> list[Row]:
@@ -110,12 +108,11 @@ def main() -> int:
     words.add_argument("--span", type=float, default=usual.span_s, metavar="S", help="seconds of a run")
     words.add_argument("--rest", type=float, default=usual.rest_s, metavar="S", help="seconds before the first run")
     words.add_argument("--spikes", type=int, default=usual.spikes, help="of each series of the part reaction")
-    words.add_argument("--policy", default=usual_policy(), help="of the part reaction")
-    words.add_argument("--against", type=Path, metavar="FILE", help="the run to compare with; else the last one here")
+    add_options(words)
     chosen = words.parse_args()
     if unknown := [name for name in chosen.parts if name not in PARTS]:
         words.error(f"no part {', '.join(unknown)}; there are {', '.join(PARTS)}")
-    plan = Plan(chosen.rest, chosen.span, chosen.runs, chosen.spikes, chosen.policy)
+    plan = Plan(chosen.rest, chosen.span, chosen.runs, chosen.spikes)
     rows: list[Row] = []
     try:
         CLUSTER.require_tools()
@@ -126,7 +123,7 @@ def main() -> int:
         finally:  # what was measured before a part failed, or was interrupted, is worth its minutes
             progress("")
             if rows:
-                publish(Run.here(NAME, rows), before)
+                publish(Run.here(NAME, rows), before, chosen.output)
     except (RigMissing, Refused) as error:
         print(f"bench-kubernetes: {error}", file=sys.stderr)
         return 2

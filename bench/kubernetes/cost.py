@@ -21,7 +21,6 @@ class Plan:
     span_s: float = 60.0
     runs: int = 3
     spikes: int = 12
-    policy: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,5 +1,6 @@
 """Rows of figures: the table that is printed, the file that is kept, and what the last run of this machine found."""
 
+import argparse
 import json
 import os
 import platform
@@ -175,7 +176,13 @@ def table(run: Run, before: Run | None) -> str:
     return "\n".join(lines)
 
 
-def publish(run: Run, before: Run | None, folder: Path = OUT) -> None:
+def add_options(words: argparse.ArgumentParser) -> None:
+    """Add what every bench can be told about its table."""
+    words.add_argument("--against", type=Path, metavar="FILE", help="the run to compare with; else the last one here")
+    words.add_argument("-o", "--output", choices=("table", "json"), default="table")
+
+
+def publish(run: Run, before: Run | None, output: str = "table", folder: Path = OUT) -> None:
     """Print a run beside one before it, and keep it."""
-    print(table(run, before))
-    print(f"kept in {keep(run, folder)}")
+    print(table(run, before) if output == "table" else run.text())
+    print(f"kept in {keep(run, folder)}", file=sys.stderr)

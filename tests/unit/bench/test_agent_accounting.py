@@ -1,11 +1,9 @@
-"""CPU time of a pod by cgroup in either version, and limits of a pod as they change."""
+"""CPU time of a pod by cgroup in either version, and the CPUs of a pod as they change."""
 
 from pathlib import Path
 
-import pytest
-
 from bench.kubernetes.agent import SANDBOX, AgentPod
-from bench.kubernetes.spikes import Limits, LimitWatch
+from bench.kubernetes.spikes import CpusetWatch
 
 
 def test_cpu_time_is_the_pods_and_each_containers(tmp_path: Path) -> None:
@@ -22,26 +20,13 @@ def test_cpu_time_is_read_in_version_2_as_well(tmp_path: Path) -> None:
     assert AgentPod(tmp_path, {}).cpu_s() == 1.5
 
 
-@pytest.mark.parametrize(
-    ("files", "limits"),
-    [
-        ({"cpuset.cpus": "0-1\n", "cpu.cfs_quota_us": "-1\n"}, Limits(2, float("inf"))),
-        ({"cpuset.cpus": "1\n", "cpu.cfs_quota_us": "50000\n"}, Limits(1, 50000.0)),
-        ({"cpuset.cpus": "\n", "cpu.max": "max 100000\n"}, Limits(2**63 - 1, float("inf"))),
-        ({"cpuset.cpus": "0-3\n", "cpu.max": "70000 100000\n"}, Limits(4, 70000.0)),
-    ],
-)
-def test_limits_are_read_in_either_version(files: dict[str, str], limits: Limits, tmp_path: Path) -> None:
-    for name, text in files.items():
-        (tmp_path / name).write_text(text)
-    assert LimitWatch([tmp_path, tmp_path / "gone"]).read() == limits
+def test_a_pod_has_the_fewest_cpus_of_all_its_groups(tmp_path: Path) -> None:
+    for name, text in (("pod", "0-3\n"), ("main", "1,3\n"), ("inherits", "\n")):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "cpuset.cpus").write_text(text)
+    assert CpusetWatch([tmp_path / name for name in ("pod", "main", "inherits", "gone")]).read() == 2
 
 
-def test_a_reaction_is_the_first_limit_that_is_less_than_at_the_spike() -> None:
-    two, one, less = Limits(2, 100.0), Limits(1, 100.0), Limits(2, 50.0)
-    assert less.less_than(two)
-    assert not two.less_than(one)
-    watch = LimitWatch([], [(0.0, one), (1.0, two), (3.0, Limits(2, 200.0)), (3.5, less), (4.0, one)])
-    assert watch.less_after(2.0) == 3.5
-    assert watch.less_after(3.7) == 4.0
-    assert watch.less_after(4.5) is None
+def test_a_reaction_is_the_first_moment_with_fewer_cpus_than_at_the_spike() -> None:
+    watch = CpusetWatch([], [(0.0, 1), (1.0, 2), (3.0, 4), (3.5, 3), (4.0, 1)])
+    assert [watch.less_after(at_s) for at_s in (2.0, 3.2, 4.5)] == [4.0, 3.5, None]

@@ -57,10 +57,17 @@ def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_the_table_says_before_change_and_disturbance(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     now = observed([replace(REST, figure="1.00 % of a core")], Disturbance(0.3, 0.0, None, 2.0), 3)
-    publish(Run.here("kubernetes", now), RUN, tmp_path)
+    publish(Run.here("kubernetes", now), RUN, folder=tmp_path)
     (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("CPU at rest"))
     assert "4.00 % of a core  x 0.25" in line
     assert line.endswith("DISTURBED: others 30%, steal 0%, load 2.0, best of 3")
+
+
+def test_what_is_printed_as_json_can_be_compared_with_later(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    publish(RUN, None, "json", tmp_path / "runs")
+    file = tmp_path / "printed.json"
+    file.write_text(capsys.readouterr().out)
+    assert run_before("kubernetes", file) == RUN
 
 
 def test_a_table_without_a_run_before_has_no_columns_for_one() -> None:
