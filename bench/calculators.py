@@ -1,4 +1,4 @@
-"""Time to take all but 8 of n CPUs on two NUMA nodes, beside Katalyst's Go for the same task.
+"""Time to take all but 8 of n CPUs on two NUMA nodes, beside Katalyst's Go for the same task; rounds of policies.
 
     python -m bench.calculators
 
@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from bench.rigs.policy_rounds import policy_rows
 from bench.rigs.report import Row, machine, progress
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.taking.balanced import take_by_numa_balance
@@ -88,7 +89,7 @@ async def measure() -> list[Row]:
             "" if t.katalyst_ms is None else f"{t.katalyst_ms} ms (Katalyst): {t.beside_katalyst}",
         )
         for t in timings()
-    ]
+    ] + policy_rows("canonical", "adaptive")
 
 
 def main() -> None:
