@@ -18,10 +18,11 @@ from services.qrm.core.statement import observing_text, offer_reason, writes_rea
 from services.qrm.core.writes.classes import tenant_millis
 from services.qrm.core.writes.group_settings import GroupSettings, pod_quotas, quota_millis
 from services.qrm.core.writes.outcome import WriteOutcome
-from services.qrm.group_restorer import GroupRestorer
 from services.qrm.inventory import PodInventory
-from services.qrm.lease_renewal import LeaseRenewal
+from services.qrm.lease.group_restorer import GroupRestorer
+from services.qrm.lease.renewal import LeaseRenewal
 from services.qrm.ports import QrmPorts
+from services.qrm.quota_steps import QuotaSteps
 from services.qrm.settings import NAME, OffloadSettings, QrmSettings
 from shared import telemetry
 from shared.app import Context
@@ -59,6 +60,7 @@ class QrmApp:
         self._renewal: LeaseRenewal | None = None
         if ports.lease is not None:
             self._renewal = LeaseRenewal(ports.lease, ports.groups, context.clock, self._conditions)
+        self._quotas = QuotaSteps(context.wire, context.clock, ports.groups.layout)
         self._restorer = GroupRestorer(ports.groups, ports.lease, self._conditions)
         self._slot: Newest[PoolAdvice] | None = None
         self._state = QrmState()
@@ -182,6 +184,7 @@ class QrmApp:
         self._starting = self._read_starting()
         decision = self._decide(fresh, now_s)
         mode = self._mode()
+        await self._quotas.step(self._inventory.pods, self._settings.quota_burst.rules(), enforces=mode == "enforce")
         with telemetry.span("qrm.apply", {"stage": decision.stage, "mode": mode}):
             outcome, extra = self._act(decision, mode, now_s)
         if fresh is not None and self._is_active(fresh):
@@ -249,12 +252,23 @@ class QrmApp:
             self._restorer.enforced()
             wanted = self._group_settings(decision)
             return groups.apply(arrangement, pods, wanted, now_s, self._settings.verify_s), []
+        # Nobody lets them fall any more, so they must not stay raised.
+        self._end_quotas()
         if self._switch.observes and self._mode_is_known():
             self._restorer.restore(pods, now_s)
         would = [writes_reason(groups.planned(arrangement, pods))] if mode == "dry-run" else []
         if self._switch.observes:
             would.append(self._would_offer(arrangement))
         return groups.in_force(pods), would
+
+    def _end_quotas(self) -> None:
+        try:
+            left = self._ports.groups.end_quotas(self._inventory.pods)
+        except OSError as error:
+            log.warning("quotas.raised", why=str(error))
+        else:
+            for problem in left:
+                log.warning("quotas.raised", group=problem.group, why=problem.why)
 
     def _would_offer(self, arrangement: Arrangement) -> Reason:
         active, pool = self._state.active, arrangement.pools.get(RECLAIM, CpuSet())
@@ -276,6 +290,7 @@ class QrmApp:
             memory_limit_bytes=advice.reclaimed_memory_limit_bytes if advice else None,
             quota_millis=quota_millis(advice),
             pod_quotas=pod_quotas(advice, enabled=self._settings.pod_quotas),
+            raised_quotas=self._quotas.raised,
             isolation=settings.isolation_rules(sum(self._ports.machine.memory_bytes.values())),
             migrate=settings.memory_migrate,
         )
@@ -352,6 +367,7 @@ class QrmApp:
             "advice": None if active is None else active.advice.model_dump(mode="json"),
             "topology": [[c.id, c.numa, c.socket, c.core, c.l3] for c in machine.whole.cpus],
             "offline_cpus": str(machine.offline()),
+            "quota_burst": self._quotas.told() if self._settings.quota_burst.rules().on else None,
             "settings": self._settings.model_dump(mode="json"),
         }
 
@@ -365,7 +381,11 @@ class QrmApp:
         self._verify_at_s = 0.0  # another mode shows at the next poll, not a period later
 
     async def close(self) -> None:
-        """End the subscription, and the lease with its watchdog. The sets stay until the groups are removed."""
+        """End the subscriptions, raised quotas, and the lease with its watchdog.
+
+        The sets stay until the groups are removed.
+        """
         await self._wire.stop()
+        self._end_quotas()
         if self._ports.lease is not None:
             await self._ports.lease.stop()

@@ -158,6 +158,10 @@ class PodGroups(Protocol):
         """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written."""
         ...
 
+    def end_quotas(self, pods: Sequence[Pod]) -> Sequence[Problem]:
+        """Give tenants the quotas back that kubelet gave them; what could not be written."""
+        ...
+
     def forget_written(self) -> None:
         """The sets have changed for a known reason: that is no foreign writer."""
         ...

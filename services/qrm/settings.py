@@ -8,6 +8,7 @@ from pydantic import Field, model_validator
 
 from services.qrm.core.isolation.cache import CacheShare
 from services.qrm.core.isolation.memory_qos import AUTO
+from services.qrm.core.isolation.quota_burst import QuotaBurstRules
 from services.qrm.core.isolation.rules import MemoryQos, NodeRules
 from services.qrm.core.memory.offload import OffloadRules
 from services.qrm.core.placement.pools import Order
@@ -193,6 +194,32 @@ class ResctrlSettings(Settings):
         return {qos: share.rule() for qos, share in shares.items()}
 
 
+DEFAULT_QUOTA_BURST = QuotaBurstRules()
+
+
+class QuotaBurstSettings(Settings):
+    """Quotas of tenants' containers that rise while these are throttled; `services.qrm.core.isolation.quota_burst`."""
+
+    enabled: bool = False
+    """Whether quotas rise, unless a pod says otherwise (`koordinator.sh/cpuBurst`)."""
+    by_annotation: bool = False
+    """Whether a pod's annotation switches it on where `enabled` does not. What it says of amounts only narrows those
+    below."""
+    most_percent: Annotated[int, Field(ge=100, le=1000)] = DEFAULT_QUOTA_BURST.most_percent
+    """Most that a quota becomes, in percent of the container's limit."""
+    budget_s: Annotated[int, Field(ge=-1, le=86_400)] = DEFAULT_QUOTA_BURST.budget_s
+    """How long a container may use all that a quota may become, until it has used little for as long; -1: without
+    end."""
+    share_pool_percent: Annotated[int, Field(ge=0, le=100)] = DEFAULT_QUOTA_BURST.share_pool_percent
+    """Use of the CPUs that tenants share from which on quotas fall; from nine tenths of it on none rises."""
+    hold_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = DEFAULT_QUOTA_BURST.hold_s
+    """How long a quota stays where it is while nothing throttles the container."""
+
+    def rules(self) -> QuotaBurstRules:
+        """As the core takes them."""
+        return QuotaBurstRules(**self.model_dump())
+
+
 class QrmSettings(Settings):
     """How qrm places and writes."""
 
@@ -220,6 +247,9 @@ class QrmSettings(Settings):
     burst_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
     """How much of its quota a tenant's container may save up and overdraw later, unless its pod says otherwise (CPU
     burst)."""
+    quota_burst: QuotaBurstSettings = QuotaBurstSettings()
+    """Quotas of tenants' containers that rise step by step while these are throttled and CPUs are idle; off unless
+    `enabled`."""
     pod_quotas: bool = False
     """Whether reclaimed and mid pods on Kubernetes get no more CPU than their limit, as with Koordinator's batch-cpu.
     Off: CPU that nobody else wants is theirs. Not while the policy holds the whole class by a quota."""

@@ -125,6 +125,22 @@ class _Mid(_Shape):
     memory: _MidTerms
 
 
+class _MovingQuota(_Shape):
+    uid: str
+    container: str
+    limit_millis: int
+    quota_millis: int
+    most_millis: int
+    throttled_ratio: Number | None
+    held_s: Number
+    budget_left_s: Number | None
+
+
+class _QuotaBurst(_Shape):
+    share_pool: str
+    containers: list[_MovingQuota]
+
+
 class _CentralConfig(_Shape):
     refused: str | None = None
     file: str | None = None
@@ -151,7 +167,7 @@ _PARTS: Mapping[str, Mapping[str, Any]] = {
         "mid": _Mid,
     },
     "central": {"config": _CentralConfig},
-    "qrm": {"topology": list[list[int]], "offline_cpus": str},
+    "qrm": {"topology": list[list[int]], "offline_cpus": str, "quota_burst": _QuotaBurst},
 }
 _READERS = {service: {key: TypeAdapter(kind) for key, kind in parts.items()} for service, parts in _PARTS.items()}
 

@@ -74,7 +74,7 @@ class Channel:
 
 
 CHANNELS = (
-    Channel(NodeSample, "sublet.node.v1.sample.{node}", ("metrics",), ("advisor", "evictor", "reporter")),
+    Channel(NodeSample, "sublet.node.v1.sample.{node}", ("metrics",), ("advisor", "evictor", "qrm", "reporter")),
     Channel(PoolAdvice, "sublet.node.v1.advice.{node}", ("advisor",), ("qrm",)),
     Channel(Allocation, "sublet.node.v1.alloc.{node}", ("qrm",), ("advisor", "evictor", "reporter")),
     Channel(Health, "sublet.node.v1.health.{node}.{service}", SERVICES, ("reporter",)),

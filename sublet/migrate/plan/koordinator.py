@@ -101,15 +101,14 @@ def _key_lines(source: str, key: SloKey, found: KeyConfig, gates: Mapping[str, b
     for path, value in leaves(found.cluster):
         rule = rule_of(FIELDS[key], path) or UNKNOWN
         line = PlanLine(source, f"{key}.{path}", value, rule.effect)
-        why_off = _why_off(rule, gates, off=off, followed=bool(settings.get(rule.key)))
+        followed = any(settings.get(name) for name in (rule.key, rule.also))
+        why_off = _why_off(rule, gates, off=off, followed=followed)
         if line.given_key in refused and rule.key and not why_off:
             yield replace(line, effect="wrong", note=refused[line.given_key])
-        elif rule.key in settings:
-            yield _line(line, replace(rule, convert=_always(settings[rule.key])), why_off)
-        else:
-            yield _line(line, rule, why_off)
-        if rule.also:
-            yield _line(line, replace(rule, key=rule.also), why_off)
+            continue
+        for name in (rule.key, rule.also) if rule.also else (rule.key,):
+            convert = _always(settings[name]) if name in settings else rule.convert
+            yield _line(line, replace(rule, key=name, convert=convert), why_off)
     for strategy in found.nodes:
         yield from _strategy_lines(source, key, strategy)
 

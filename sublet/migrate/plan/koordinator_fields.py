@@ -49,6 +49,10 @@ def _advisor(name: str) -> FieldRule:
     return FieldRule(f"settings.advisor.policies.koordinator.{name}", gate="BECPUSuppress")
 
 
+def _quota_burst(name: str) -> FieldRule:
+    return FieldRule(f"settings.qrm.quota_burst.{name}", gate="CPUBurst")
+
+
 def _plugin(plugin: str, name: str, gate: str) -> FieldRule:
     return FieldRule(f"settings.evictor.plugins.{plugin}.{name}", gate=gate)
 
@@ -129,10 +133,11 @@ FIELDS: Mapping[SloKey, Mapping[str, FieldRule]] = {
     "resource-threshold-config": THRESHOLDS,
     "resource-qos-config": {"": _nothing(f"disks and network by class: {_NOT_YET}"), "resctrlQOS": _RESCTRL},
     "cpu-burst-config": {
-        "policy": FieldRule("settings.qrm.burst_percent", gate="CPUBurst"),
+        "policy": FieldRule("settings.qrm.burst_percent", gate="CPUBurst", also="settings.qrm.quota_burst.enabled"),
         "cpuBurstPercent": FieldRule("settings.qrm.burst_percent", "at most what the quota is", gate="CPUBurst"),
-        "cfs": _nothing("quotas do not move here; give a pod that needs more a higher limit"),
-        "sharePoolThresholdPercent": _nothing("quotas do not move here; nothing to do"),
+        "cfsQuotaBurstPercent": _quota_burst("most_percent"),
+        "cfsQuotaBurstPeriodSeconds": _quota_burst("budget_s"),
+        "sharePoolThresholdPercent": _quota_burst("share_pool_percent"),
     },
     "system-config": {"": _OF_KERNEL},
     "host-application-config": {
@@ -167,7 +172,9 @@ GATE_RULES: Mapping[str, FieldRule] = {
     "MemoryEvict": _nothing("evicts tenants; evictor.plugins.memory_pressure reaches them where the kernel runs short"),
     "BECPUManager": _nothing("CPUs of LSE and LSR pods are given by qrm; nothing to do"),
     "CgroupReconcile": FieldRule(effect="kept", note="qrm.memory_qos, where the ConfigMap switches it on"),
-    "CPUBurst": FieldRule(effect="kept", note="qrm.burst_percent, where the ConfigMap switches it on"),
+    "CPUBurst": FieldRule(
+        effect="kept", note="qrm.burst_percent and qrm.quota_burst, where the ConfigMap switches them on"
+    ),
     "RdtResctrl": _RESCTRL,
     "ResctrlCollector": _nothing("figures of caches are not collected; nothing to do"),
     "BlkIOReconcile": _nothing(f"disks by class: {_NOT_YET}"),

@@ -13,6 +13,7 @@ from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
 from sublet.views.conditions import conditions
 from sublet.views.explain.batch import batch_part
+from sublet.views.explain.burst import burst_part
 from sublet.views.explain.evictor import outlook_part, refusals_part
 from sublet.views.explain.mid import mid_part
 from sublet.views.facts import NodeFacts
@@ -45,6 +46,8 @@ def chain(
             document["batch"] = batch
         if (mid := mid_part(facts, reading.pod)) is not None:
             document["mid"] = mid
+        if (burst := burst_part(facts, reading.pod)) is not None:
+            document["burst"] = burst
         document["sample"] = _sample(facts, reading)
         document["outlook"] = outlook_part(facts, reading.pod.key, reading.pod.uid)
         document["paused"] = next((why for kind, why in conditions(facts) if kind == "EvictionsPaused"), None)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from sublet.views.explain.batch import batch_lines
+from sublet.views.explain.burst import burst_lines
 from sublet.views.explain.chain import Document
 from sublet.views.explain.evictor import outlook_lines
 from sublet.views.explain.mid import mid_lines
@@ -20,6 +21,7 @@ def lines(document: Document) -> Iterator[str]:
         yield from advice_lines(document["advice"])
         yield from batch_lines(document.get("batch"))
         yield from mid_lines(document.get("mid"))
+        yield from burst_lines(document.get("burst"))
         yield from _sample_lines(document["sample"])
         yield from outlook_lines(document)
     else:

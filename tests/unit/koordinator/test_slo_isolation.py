@@ -20,19 +20,45 @@ def qrm(key: SloKey, **said: object) -> dict[str, Any]:
     return dict(section)
 
 
+MOVING = {"enabled": True, "most_percent": 300, "budget_s": -1, "share_pool_percent": 50}
+
+
 @pytest.mark.parametrize(
     ("said", "section"),
     [
-        ({"policy": "auto"}, {"burst_percent": 100}),
-        ({"policy": "cpuBurstOnly", "cpuBurstPercent": 40}, {"burst_percent": 40}),
-        ({"policy": "cfsQuotaBurstOnly"}, {"burst_percent": 0}),
-        ({"policy": "none", "cpuBurstPercent": 40}, {"burst_percent": 0}),
-        ({"cpuBurstPercent": 40}, {}),
+        ({"policy": "auto"}, {"burst_percent": 100, "quota_burst": MOVING}),
+        ({"policy": "cpuBurstOnly", "cpuBurstPercent": 40}, {"burst_percent": 40, "quota_burst": {"enabled": False}}),
+        ({"policy": "cfsQuotaBurstOnly"}, {"burst_percent": 0, "quota_burst": MOVING}),
+        (
+            {
+                "policy": "auto",
+                "cfsQuotaBurstPercent": 150,
+                "cfsQuotaBurstPeriodSeconds": 60,
+                "sharePoolThresholdPercent": 70,
+            },
+            {
+                "burst_percent": 100,
+                "quota_burst": {"enabled": True, "most_percent": 150, "budget_s": 60, "share_pool_percent": 70},
+            },
+        ),
+        ({"policy": "none", "cpuBurstPercent": 40}, {"burst_percent": 0, "quota_burst": {"enabled": False}}),
+        ({"cpuBurstPercent": 40, "cfsQuotaBurstPercent": 150}, {}),
         ({}, {}),
     ],
 )
 def test_burst(said: dict[str, object], section: dict[str, Any]) -> None:
     assert qrm("cpu-burst-config", **said) == section
+
+
+def test_a_burst_beyond_what_is_followed_is_named() -> None:
+    said = {"policy": "auto", "cfsQuotaBurstPercent": 5000, "cfsQuotaBurstPeriodSeconds": 90_000}
+    found = settings_of_strategy("cpu-burst-config", said)
+    assert found.settings["qrm"]["quota_burst"] == {"enabled": True, "share_pool_percent": 50}
+    assert [one.partition(":")[0] for one in found.unfollowed] == [
+        "cpu-burst-config.cfsQuotaBurstPercent = 5000",
+        "cpu-burst-config.cfsQuotaBurstPeriodSeconds = 90000",
+    ]
+    assert "want 100 to 1000" in found.unfollowed[0]
 
 
 OFF = {"min_percent": 0, "low_percent": 0, "throttle_percent": 0, "wmark_ratio": 0, "wmark_min_adj": 0}

@@ -86,10 +86,18 @@ def test_what_following_the_config_map_switches_on_without_its_gate_is_said() ->
     quiet = plan_koordinator(koordinator(**{"data:\n": QUALITY.replace('"enable": true, "min', '"min')}))
     found = line(quiet, "resource-qos-config.lsClass.memoryQOS.minLimitPercent")
     assert (found.effect, found.note) == ("off", "the feature gate CgroupReconcile of koordlet is off")
-    for policy, said in (("auto", True), ("none", False)):
+    for policy, said in (("auto", True), ("cfsQuotaBurstOnly", True), ("none", False)):
         burst = f"data:\n  cpu-burst-config: '{json.dumps({'clusterStrategy': {'policy': policy}})}'\n"
         plan = plan_koordinator(koordinator("CPUBurst=false", **{"data:\n": burst}))
         assert ("take `policy` out" in line(plan, "cpu-burst-config.policy").note) is said
+
+
+def test_a_burst_becomes_what_is_saved_up_and_what_quotas_become() -> None:
+    said = {"policy": "auto", "cfsQuotaBurstPercent": 200, "cfsQuotaBurstPeriodSeconds": 600}
+    burst = f"data:\n  cpu-burst-config: '{json.dumps({'clusterStrategy': said})}'\n"
+    qrm = plan_koordinator(koordinator(**{"data:\n": burst})).values["settings"]["qrm"]
+    assert qrm["burst_percent"] == 100
+    assert qrm["quota_burst"] == {"enabled": True, "most_percent": 200, "budget_s": 600}
 
 
 def test_a_strategy_that_is_off_is_not_taken_over() -> None:

@@ -109,6 +109,28 @@ def test_a_mid_pod_is_told_what_mid_resources_its_node_offers(answers: dict[str,
     assert "mid-cpu" not in told(mode="other")
 
 
+def test_a_pod_is_told_what_its_quotas_are_and_why(answers: dict[str, Any]) -> None:
+    facts = read("node1", answers)
+    assert facts.sample is not None
+    uid = next(one.pod.uid for one in facts.sample.pods if one.pod.name == "web")
+    row = {"uid": uid, "container": "c", "limit_millis": 1000, "quota_millis": 1200, "most_millis": 3000,
+           "throttled_ratio": 0.25, "held_s": 41.5, "budget_left_s": 30.0}  # fmt: skip
+    still = row | {"container": "d", "quota_millis": 1000, "throttled_ratio": None, "budget_left_s": None}
+
+    def told(pod: str, *rows: Any) -> str:
+        answers["qrm"]["quota_burst"] = {"share_pool": "idle", "containers": list(rows)}
+        return "\n".join(lines(present(chain(read("node1", answers), [], "default", pod))))
+
+    text = told("web", row, still)
+    assert (
+        "quota of c: 1200 milli-cores, from 1000 to 3000; throttled in 25 % of its periods, share pool idle, "
+        "held for 42 s, budget left for 30 s\n" in text
+    )
+    assert "quota of d: 1000 milli-cores, from 1000 to 3000; throttled: not known, share pool idle\n" in text
+    assert "quota of" not in told("encode", row, still)
+    assert "quota of" not in told("web", {"uid": uid})
+
+
 @pytest.mark.parametrize("bad", [{}, [], "x", {"cpu_millis": "4541"}, {"cpu": TERMS}])
 def test_terms_of_another_shape_are_not_told(answers: dict[str, Any], bad: Any) -> None:
     answers["reporter"]["batch"] = bad

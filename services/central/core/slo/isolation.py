@@ -1,7 +1,7 @@
 """Settings of qrm that isolate pods as Koordinator's strategies say.
 
-Facts: docs/facts/koordinator-isolation.md#cpu-burst, docs/facts/koordinator-isolation.md#memory-qos,
-docs/facts/koordinator-isolation.md#group-identity.
+Facts: docs/facts/koordinator-isolation.md#cpu-burst, docs/facts/koordinator-isolation.md#quotas-that-move,
+docs/facts/koordinator-isolation.md#memory-qos, docs/facts/koordinator-isolation.md#group-identity.
 """
 
 from collections.abc import Mapping
@@ -40,10 +40,17 @@ WHOLE_CACHE = {"start_percent": 0, "end_percent": 100, "bandwidth_percent": 100}
 
 def burst(whole: Strategy, said: Strategy) -> dict[str, Any]:
     """What `cpu-burst-config` asks for: `whole` with what is built in, `said` without."""
-    if whole["policy"] in ("cpuBurstOnly", "auto"):
-        return {"qrm": {"burst_percent": min(FULL_PERCENT, whole["cpuBurstPercent"])}}
     # Off, where the ConfigMap itself says so, and not its silence.
-    return {"qrm": {"burst_percent": 0}} if "policy" in said else {}
+    if "policy" not in said:
+        return {}
+    saves = whole["policy"] in ("cpuBurstOnly", "auto")
+    percent = min(FULL_PERCENT, whole["cpuBurstPercent"]) if saves else 0
+    return {"qrm": {"burst_percent": percent, "quota_burst": {"enabled": moves_quotas(whole)}}}
+
+
+def moves_quotas(strategy: Strategy) -> bool:
+    """Whether quotas move with what `cpu-burst-config` says."""
+    return strategy["policy"] in ("cfsQuotaBurstOnly", "auto")
 
 
 def quality(whole: Strategy, said: Strategy) -> dict[str, Any]:

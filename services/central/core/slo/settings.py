@@ -58,6 +58,12 @@ MID_PERCENTS = {
 }
 APPLICATIONS_NAMED = 8
 """Of applications that are not followed, so many are named."""
+QUOTA_SETTINGS: Mapping[str, tuple[str, int, int]] = {
+    "cfsQuotaBurstPercent": ("most_percent", 100, 1000),
+    "cfsQuotaBurstPeriodSeconds": ("budget_s", -1, 86_400),
+    "sharePoolThresholdPercent": ("share_pool_percent", 0, 100),
+}
+"""Fields of `cpu-burst-config` with ours of `qrm.quota_burst`, and their bounds."""
 STATIC_MODE = "static"
 """The one word of `midReclaimMode` that is known there; every other one means the prediction."""
 
@@ -246,7 +252,11 @@ def _windows(key: _Followed) -> Sections:
 
 
 def _burst(key: _Followed) -> Sections:
-    return isolation.burst(key.whole, key.said)
+    found = isolation.burst(key.whole, key.said)
+    if isolation.moves_quotas(key.whole):
+        values = {ours: key.within(name, low, high) for name, (ours, low, high) in QUOTA_SETTINGS.items()}
+        found["qrm"]["quota_burst"] |= {ours: value for ours, value in values.items() if value is not None}
+    return found
 
 
 def _quality(key: _Followed) -> Sections:

@@ -7,6 +7,7 @@ from services.qrm.adapters.kernel.cache_shares import CacheShares
 from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.memory_use import memory_use
+from services.qrm.adapters.kernel.moved_quotas import MovedQuotas
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.restore import give_back, restore_groups
 from services.qrm.adapters.kernel.writer import CgroupWriter
@@ -61,6 +62,7 @@ class CgroupGroups:
         unsaid_bytes = unsaid_memory_bytes(sum(machine.memory_bytes.values()))
         self._former = former = FormerValues(former_store, self._cgroups.exists)
         self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout, unsaid_bytes, former)
+        self._moved_quotas = MovedQuotas(writer, self.layout, former)
         self._isolation = GroupIsolation(writer, former)
         self._caches = None if cache_control is None else CacheShares(cache_control, self._cgroups, self.layout)
         self._pods_known = False
@@ -132,13 +134,16 @@ class CgroupGroups:
         # Not before a pod is known: what the life before gave it would be taken away and given again.
         self._pods_known = self._pods_known or bool(pods)
         if self._pods_known:
+            problems += self._adopt(pods)
+            problems += self._moved_quotas.settle(pods, settings.raised_quotas, now_s, verify_s)
             # Last: a burst is held against the quota that is there by now.
             wanted = wanted_values(pods, self.layout, settings.isolation)
-            problems += [*self._adopt(pods), *self._isolation.settle(wanted, now_s, verify_s)]
-        lacking, unheeded = self._isolation.lacking, tuple[str, ...]()
+            problems += self._isolation.settle(wanted, now_s, verify_s)
+        lacking = (*self._isolation.lacking, *self._moved_quotas.lacking)
+        unheeded = self._moved_quotas.unheeded
         if self._caches is not None:
             problems += self._caches.settle(pods, settings.isolation.caches, now_s, verify_s)
-            lacking, unheeded = lacking + self._caches.lacking, self._caches.unheeded
+            lacking, unheeded = lacking + self._caches.lacking, unheeded + self._caches.unheeded
         return replace(outcome.with_problems(problems), lacking=lacking, unheeded=unheeded)
 
     def _apply_sets(
@@ -197,6 +202,10 @@ class CgroupGroups:
         left += give_back(self._writer, self._former, self._former.of((Knob.CPU_QUOTA,)).keys())
         left += [] if self._caches is None else self._caches.give_back()
         return (*restore_groups(self._writer, self.layout, self._machine, pods), *left)
+
+    def end_quotas(self, pods: Sequence[Pod]) -> list[Problem]:
+        """See the port."""
+        return self._moved_quotas.settle(pods, {})
 
     def resume(self) -> bool:
         """See the port."""

@@ -16,6 +16,7 @@ from shared.errors import Refused
 BurstWord = Literal["none", "cpuBurstOnly", "cfsQuotaBurstOnly", "auto"]
 MemoryWord = Literal["none", "auto", "default"]
 MOST_BURST_PERCENT = 10_000
+MOST_QUOTA_PERCENT, MOST_BUDGET_S = 1 << 31, 1 << 31
 MEMORY_FIELDS: Mapping[str, tuple[str, int, int]] = {
     "minLimitPercent": ("min_percent", 0, 100),
     "lowLimitPercent": ("low_percent", 0, 100),
@@ -33,6 +34,10 @@ class BurstWords:
 
     policy: BurstWord | None = None
     percent: int | None = None
+    quota_percent: int | None = None
+    """Most that its quota may become, in percent of the limit."""
+    budget_s: int | None = None
+    """How long it may use that; -1: without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +67,12 @@ _NO_BURST, _NO_MEMORY = BurstWords(), MemoryWords()
 def _burst_words(text: str) -> BurstWords:
     said = _object(text)
     policy = next((word for word in get_args(BurstWord) if word == said.get("policy")), None)
-    return BurstWords(policy, _whole(said.get("cpuBurstPercent"), 1, MOST_BURST_PERCENT))
+    return BurstWords(
+        policy,
+        _whole(said.get("cpuBurstPercent"), 1, MOST_BURST_PERCENT),
+        _whole(said.get("cfsQuotaBurstPercent"), 0, MOST_QUOTA_PERCENT),
+        _whole(said.get("cfsQuotaBurstPeriodSeconds"), -1, MOST_BUDGET_S),
+    )
 
 
 @lru_cache(maxsize=4096)

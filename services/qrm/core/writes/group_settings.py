@@ -1,6 +1,7 @@
 """Group settings say what the groups get beside their CPU and memory node sets."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from services.qrm.core.isolation.rules import NO_ISOLATION, NodeRules
 from shared.contracts.advice import PoolAdvice
@@ -21,6 +22,8 @@ class GroupSettings:
     """What groups get beside CPU sets, weights and limits."""
     pod_quotas: bool | None = False
     """Whether reclaimed pods are held to their CPU limits by quota; None leaves it as it is."""
+    raised_quotas: Mapping[str, int] = field(default_factory=dict)
+    """Quotas of tenants' containers above their limits, by group, in milli-cores."""
     migrate: bool = False
     """Whether the pages of pods bound to NUMA nodes move with them, which may take long."""
 

@@ -1,0 +1,131 @@
+"""Moved quotas are written to tenants' groups, and what kubelet gave comes back when they end.
+
+What a group had is on record before it is written. Where somebody else has written a group since, that counts as what
+it has: kubelet does so when a container is resized.
+"""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.core.checkpoint import FormerValue
+from services.qrm.core.isolation.quota_pods import PodQuotas, has_kubelets_quota, quota_writes, quotas_of
+from services.qrm.core.writes.outcome import Problem
+from services.qrm.former_values import FormerValues
+from shared.contracts.pod import Pod
+from shared.core.cgroups.knobs import MIN_QUOTA_US, PERIOD_US, V1_FILES, V2_FILES, Knob, Write
+from shared.core.cgroups.layout import Layout
+
+QUOTA = Knob.CPU_QUOTA
+LEAST_MILLIS = MIN_QUOTA_US * 1000 // PERIOD_US
+
+Record = Mapping[str, FormerValue]
+
+
+@dataclass(slots=True)
+class MovedQuotas:
+    """The one place that writes tenants' quotas. Times are monotonic seconds."""
+
+    writer: CgroupWriter
+    layout: Layout
+    former: FormerValues = field(default_factory=FormerValues)
+    """What groups had before: on record from before the first write until it is given back."""
+    lacking: tuple[str, ...] = ()
+    """The file of quotas, where a group does not have it."""
+    unheeded: tuple[str, ...] = ()
+    """Pods whose quotas do not move, and why, in words."""
+    _verified: tuple[Sequence[PodQuotas], float] | None = None
+
+    def settle(
+        self, pods: Sequence[Pod], raised: Mapping[str, int], now_s: float = 0.0, verify_s: float = 0.0
+    ) -> list[Problem]:
+        """Bring the quotas of these pods to what is raised, and those that were raised before back to what they had.
+
+        Quotas that were all found in force less than `verify_s` ago are not looked at again.
+        """
+        record = {group: one for (group, _), one in self.former.of((QUOTA,)).items()}
+        moved = self._moved(pods, raised, record.keys())
+        if self._verified is not None and self._verified[0] == moved and now_s < self._verified[1] + verify_s:
+            return []
+        self._verified, self.lacking, self.unheeded = None, (), ()
+        writes, fresh = self._plan(moved, record)
+        try:
+            self.former.keep(fresh)
+            problems = self.writer.settle(writes)
+            if not problems:
+                self.former.forget((group, QUOTA) for one in moved for group in _ended(one))
+        except OSError as error:
+            why = f"quotas cannot be put on record ({error}): none is moved; make room in the state folder"
+            return [Problem(self.layout.top, why)]
+        # Not verified even if all went well: the next pass reads back what the kernel made of it.
+        self._verified = None if writes else (moved, now_s)
+        return problems
+
+    def _moved(self, pods: Sequence[Pod], raised: Mapping[str, int], on_record: Collection[str]) -> list[PodQuotas]:
+        if not raised and not on_record:
+            return []
+        every = [quotas_of(pod, raised, self.layout) for pod in pods if has_kubelets_quota(pod)]
+        return [one for one in every if one.extra or not {one.group, *one.limits}.isdisjoint(on_record)]
+
+    def _plan(self, moved: Iterable[PodQuotas], record: Record) -> tuple[list[Write], list[FormerValue]]:
+        """The writes, and what must be on record before them."""
+        writes: list[Write] = []
+        fresh: list[FormerValue] = []
+        for pod in moved:
+            now = self._now(pod)
+            had = {group: _former_value(millis, record.get(group)) for group, millis in now.items()}
+            for write in quota_writes(pod, had, now):
+                writes.append(write)
+                # What goes back is on record already.
+                if write.value != had[write.group]:
+                    fresh.append(_fresh(write, had[write.group], now[write.group], record.get(write.group)))
+        return writes, fresh
+
+    def _now(self, pod: PodQuotas) -> dict[str, int]:
+        """The quotas in force of the groups that are there; none where one of them has a period of its own."""
+        found: dict[str, int] = {}
+        for group in (pod.group, *pod.limits):
+            millis, period_us = self.writer.cgroups.read(group, QUOTA), self._period_us(group)
+            # Behind the reads: a group that has just ended has no files either.
+            if not self.writer.cgroups.exists(group):
+                continue
+            if millis is None or period_us is None:
+                self.lacking = (V2_FILES[QUOTA] if self.writer.cgroups.version == 2 else V1_FILES[QUOTA][1],)
+                return {}
+            if period_us != str(PERIOD_US):
+                said = f"quotas of {pod.group} do not move: its period is {period_us[:20]} us; want {PERIOD_US}"
+                self.unheeded = (*self.unheeded, said)[:3]
+                return {}
+            found[group] = int(millis)
+        return found
+
+    def _period_us(self, group: str) -> str | None:
+        if self.writer.cgroups.version == 2:
+            text = self.writer.cgroups.raw(group, QUOTA)
+            return None if text is None else text.strip().rpartition(" ")[2]
+        text = self.writer.cgroups.text(group, "cpu.cfs_period_us", "cpu")
+        return None if text is None else text.strip()
+
+
+def _ended(pod: PodQuotas) -> list[str]:
+    """The groups of a pod that go back to what they had."""
+    containers = [group for group in pod.limits if group not in pod.extra]
+    return containers if pod.extra else [pod.group, *containers]
+
+
+def _former_value(now_millis: int, last: FormerValue | None) -> int:
+    """What a group has without us: what is on record, as long as it is we who have written what is there."""
+    if last is None or (last.wrote and now_millis not in map(_in_force, last.wrote)):
+        return now_millis
+    return last.value
+
+
+def _fresh(write: Write, had_millis: int, now_millis: int, last: FormerValue | None) -> FormerValue:
+    """The record of a write; until it is done, the one before it may be in force."""
+    ours = [one for one in (last.wrote if last is not None else ()) if _in_force(one) == now_millis]
+    wrote = tuple(dict.fromkeys((*ours, int(write.value))))
+    return FormerValue(group=write.group, knob=QUOTA, value=had_millis, wrote=wrote)
+
+
+def _in_force(millis: int) -> int:
+    return max(LEAST_MILLIS, millis)
