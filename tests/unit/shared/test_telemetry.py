@@ -127,3 +127,10 @@ async def test_a_handler_that_fails_is_logged_and_counted(until: Until) -> None:
         await until(lambda: logs)
     assert logs[0]["event"] == "bus.handler_failed"
     assert telemetry.DROPPED.labels("telemetry-test", "handler_failed")._value.get() == before + 1
+
+
+def test_a_service_loads_nothing_that_is_for_terminals_alone() -> None:
+    """In a process of its own: the tests load rich themselves."""
+    loaded = "import sys, sublet.node, services.central.main; print({m for m in sys.modules if m.startswith('rich')})"
+    done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
