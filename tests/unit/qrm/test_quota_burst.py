@@ -66,6 +66,7 @@ def test_it_is_held_for_a_while_and_then_falls() -> None:
     again = next_boost(up, of_limit(), "cooling", HOLD_S, 159.9)
     assert next_boost(again, of_limit(0.0), "idle", HOLD_S, 219.0).quota_millis == 1200
     assert next_boost(again, of_limit(0.0), "idle", 10.0, 180.0).quota_millis == 1200
+    assert next_boost(up, of_limit(), "idle", 0.0, 200.0).quota_millis == 1440, "not held, and not calm either"
     assert next_boost(up, of_limit(), "stale", HOLD_S, 101.0).held_until_s == 160.0
 
 

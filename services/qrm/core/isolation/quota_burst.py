@@ -104,7 +104,8 @@ def next_boost(
     held_until_s = now_s + hold_s if throttled else min(last.held_until_s, now_s + hold_s)
     spent = container.budget_s != UNLIMITED and left <= 0
     quota = container.within(last.quota_millis)
-    if pool in ("overloaded", "stale") or spent or now_s >= held_until_s:
+    calm = not throttled and now_s >= held_until_s
+    if pool in ("overloaded", "stale") or spent or calm:
         quota = quota * FALL_PERCENT // FULL_PERCENT
     elif throttled and pool == "idle":
         quota = -(-quota * RISE_PERCENT // FULL_PERCENT)
