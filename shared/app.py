@@ -27,8 +27,6 @@ from shared.wire import Wire
 
 log = structlog.get_logger()
 
-# One timer that does nothing else: how late it runs is how long some handler has held the loop.
-LAG_PERIOD_S = 1.0
 CANCEL_AGAIN_S = 1.0
 CLOSE_TIMEOUT_S = 10.0
 """How long a service may take to release what it holds; less than a pod's usual grace of 30 s."""
@@ -126,7 +124,6 @@ class Runner:
         tasks = [asyncio.create_task(self._never_returns(name, app), name=name) for name, app in self.apps.items()]
         tasks += [
             asyncio.create_task(self._beat(), name="heartbeat"),
-            asyncio.create_task(self._watch_loop(), name="loop-lag"),
             asyncio.create_task(self._serve(), name="ask"),
             asyncio.create_task(self._end_when_closed(), name="bus-closed"),
         ]
@@ -201,13 +198,10 @@ class Runner:
                 health = health.model_copy(update=config)
                 await wire.publish(wire.stamp(Health, health=health), suffix=f".{name}")
             telemetry.CONNECTED.set(self.bus.connected)
+            before_s = self.clock.monotonic()
             await self.clock.sleep(self.common.heartbeat_s)
-
-    async def _watch_loop(self) -> None:
-        while True:
-            before = self.clock.monotonic()
-            await self.clock.sleep(LAG_PERIOD_S)
-            telemetry.LOOP_LAG.set(max(0.0, self.clock.monotonic() - before - LAG_PERIOD_S))
+            # How late this timer runs is how long some handler has held the loop.
+            telemetry.LOOP_LAG.set(max(0.0, self.clock.monotonic() - before_s - self.common.heartbeat_s))
 
     async def _serve(self) -> None:
         """Answer `ask`, and hand dynamic configuration to the services."""

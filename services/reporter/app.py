@@ -45,7 +45,8 @@ class ReporterApp:
         self._offer, self._batch = NodeOffer(settings), BatchNodeOffer(settings)
         self._mid = MidNodeOffer(settings, ports.past)
         self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings, self._mid.lent)
-        self._statuses = ResourceStatusReport(ports.pods)
+        self._statuses, self._statuses_wanted = ResourceStatusReport(ports.pods), asyncio.Event()
+        self._want_statuses(settings)
         self._allocation: Newest[Allocation] | None = None
         self._sample: Newest[NodeSample] | None = None
         self._healths: dict[str, Newest[Health]] = {}
@@ -156,8 +157,15 @@ class ReporterApp:
     async def _write_statuses_forever(self) -> None:
         """Beside the heartbeat: central must not take this node for silent while the API server is slow with pods."""
         while True:
+            await self._statuses_wanted.wait()
             await self._clock.sleep(self._settings.tick_s)
             await self._write_statuses()
+
+    def _want_statuses(self, settings: ReporterSettings) -> None:
+        if settings.resource_status:
+            self._statuses_wanted.set()
+        else:
+            self._statuses_wanted.clear()
 
     async def _write_statuses(self) -> None:
         """Write the CPUs of LSE and LSR pods into their annotations, where that is asked for and both sides are new."""
@@ -260,6 +268,7 @@ class ReporterApp:
         self._batch.reconfigure(settings)
         self._mid.reconfigure(settings)
         self._node_metric.reconfigure(settings)
+        self._want_statuses(settings)
         self._settings = settings
 
     async def close(self) -> None:

@@ -58,10 +58,16 @@ class NodeMetricReport:
         self._writes = 0
         self._failure = ""
         self._turn = WriterTurn(MANAGER)
+        self._wanted = asyncio.Event()
+        self.reconfigure(settings)
 
     def reconfigure(self, settings: ReporterSettings) -> None:
         """Take new settings."""
         self._settings = settings
+        if self._ours.enabled and self._objects is not None:
+            self._wanted.set()
+        else:
+            self._wanted.clear()
 
     async def run(self, samples: Newest[NodeSample], switch: NodeSwitch) -> None:
         """Work until cancelled; write nothing while the node observes, for then somebody else may write it."""
@@ -110,6 +116,9 @@ class NodeMetricReport:
 
     async def _follow(self, samples: Newest[NodeSample]) -> None:
         while True:
+            if not self._wanted.is_set():
+                await self._wanted.wait()
+                await samples.next(timeout_s=0)  # what came meanwhile may be old
             sample = await samples.next(self._settings.tick_s)
             now_s = self._clock.monotonic()
             if not self._ours.enabled or self._objects is None:
@@ -123,6 +132,7 @@ class NodeMetricReport:
 
     async def _report_forever(self, switch: NodeSwitch) -> None:
         while True:
+            await self._wanted.wait()
             await asyncio.sleep(self._settings.tick_s)
             if switch.observes:
                 self._written, self._failure, self._due_s, self._turn = None, "", 0.0, WriterTurn(MANAGER)

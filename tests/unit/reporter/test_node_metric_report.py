@@ -204,6 +204,35 @@ def test_it_is_switched_on_and_off_while_it_runs(play: Play) -> None:
     assert play(story).writes == 2
 
 
+def test_what_came_while_it_was_off_is_not_taken_for_new(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.measure(3)
+        await asyncio.sleep(3600)
+        node.report.reconfigure(ON)
+        await asyncio.sleep(5)
+        state = node.report.state()
+        assert state is not None
+        assert state["kept_bytes"] == 0
+
+    play(story, settings=ReporterSettings())
+
+
+def test_while_it_is_off_it_does_not_wake_the_process(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    slept: list[float] = []
+    sleep = asyncio.sleep
+
+    async def noted(seconds: float) -> None:
+        slept.append(seconds)
+        await sleep(seconds)
+
+    async def story(_node: Node) -> None:
+        await sleep(60)
+
+    monkeypatch.setattr(asyncio, "sleep", noted)
+    play(story, settings=ReporterSettings())
+    assert slept == []
+
+
 def test_the_service_writes_it_and_tells_of_it(virtual: Virtual) -> None:
     async def run() -> tuple[Mapping[str, Any], Mapping[str, Any]]:
         node, bus = Node(), MemoryBus()
