@@ -92,6 +92,9 @@ class NumaReading(MessagePart):
     inactive_file_bytes: Bytes | None = None
     file_bytes: Bytes | None = None
     """Page cache."""
+    active_file_bytes: Bytes | None = None
+    slab_reclaimable_bytes: Bytes | None = None
+    """Of the kernel's own memory what it gives back under pressure."""
     watermark_min_bytes: Bytes | None = None
     watermark_low_bytes: Bytes | None = None
     """Free memory below which kswapd wakes, summed over the zones."""
@@ -103,6 +106,14 @@ class NumaReading(MessagePart):
         """The socket that it lies in."""
         number = self.extra.get("socket")
         return None if number is None else int(number)
+
+    @property
+    def memory_used_bytes(self) -> int | None:
+        """What cannot be had back from pages of files and the kernel, for there is no MemAvailable; None: not known."""
+        total = self.memory_total_bytes
+        rest = (self.memory_free_bytes, self.active_file_bytes, self.inactive_file_bytes, self.slab_reclaimable_bytes)
+        known = [part for part in rest if part is not None]
+        return None if total is None or len(known) < len(rest) else max(0, total - sum(known))
 
 
 class GroupReading(MessagePart):

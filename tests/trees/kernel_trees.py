@@ -27,7 +27,9 @@ Node {numa} MemUsed:          333828 kB
 Node {numa} Inactive:          36724 kB
 Node {numa} Inactive(anon):    10324 kB
 Node {numa} Inactive(file):    {inactive_file_kib:5d} kB
+Node {numa} Active(file):       3072 kB
 Node {numa} FilePages:         {file_kib:5d} kB
+Node {numa} SReclaimable:       2048 kB
 Node {numa} HugePages_Total:     0
 """
 

@@ -12,6 +12,8 @@ _MEMINFO = {
     "MemFree": "memory_free_bytes",
     "Inactive(file)": "inactive_file_bytes",
     "FilePages": "file_bytes",
+    "Active(file)": "active_file_bytes",
+    "SReclaimable": "slab_reclaimable_bytes",
 }
 
 

@@ -39,11 +39,11 @@ def _pool_cpus(numas: Sequence[NumaReading], allocation: Allocation) -> dict[int
 def _memory_weights(offered_bytes: int, sample: NodeSample, percent: int) -> Mapping[int, int]:
     totals, idle, ours = dict[int, int](), dict[int, int](), _batch_memory(sample)
     for numa in sample.numas:
-        total, free, files = numa.memory_total_bytes, numa.memory_free_bytes, numa.file_bytes
-        if total is None or free is None or files is None:
+        total, used = numa.memory_total_bytes, numa.memory_used_bytes
+        if total is None or used is None:
             return {}
         # What batch pods have already is part of what they may have.
-        used = max(0, total - free - files - ours.get(numa.numa, 0))
+        used = max(0, used - ours.get(numa.numa, 0))
         totals[numa.numa], idle[numa.numa] = total, max(0, total * percent // 100 - used)
     # By weights that are smaller than the offer, a NUMA node could get more than it has.
     return idle if sum(idle.values()) >= max(1, offered_bytes) else totals

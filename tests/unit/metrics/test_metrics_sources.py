@@ -76,6 +76,8 @@ def test_every_numa_node_is_read(tree: KernelTree, collector: Collector) -> None
         "memory_free_bytes": 3 << 20,
         "inactive_file_bytes": 5 << 20,
         "file_bytes": 10 << 20,
+        "active_file_bytes": 3 << 20,
+        "slab_reclaimable_bytes": 2 << 20,
         "watermark_min_bytes": 1 * PAGE,
         "watermark_low_bytes": 2 * PAGE,
         "watermark_high_bytes": 3 * PAGE,

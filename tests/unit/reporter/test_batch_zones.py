@@ -24,13 +24,15 @@ ENVELOPE = {"node": "n1", "boot_id": "0" * 16, "sent_at": "2026-01-01T00:00:00Z"
 
 
 def numa(number: int, cpus: str = "", total: int | None = 100, used: int = 0, files: int | None = 0) -> NumaReading:
-    """Amounts in GiB; `used` beside pages of files."""
+    """Amounts in GiB; `used` beside pages of files and what else can be had back."""
     return NumaReading(
         numa=number,
         cpus=cpus,
         memory_total_bytes=None if total is None else total * GIB,
         memory_free_bytes=None if total is None else (total - used - (files or 0)) * GIB,
-        file_bytes=None if files is None else files * GIB,
+        active_file_bytes=None if files is None else files * GIB // 2,
+        inactive_file_bytes=None if files is None else files * GIB // 4,
+        slab_reclaimable_bytes=None if files is None else files * GIB // 4,
     )
 
 

@@ -351,13 +351,13 @@ def test_batch_resources_end_by_the_time_alone(play: Play) -> None:
 
 def test_a_node_that_observes_leaves_koordinators_amounts_to_whoever_writes_them(play: Play) -> None:
     async def story(node: Node) -> None:
-        node.context.switch.mode = "observe"
+        node.context.switch.mode, wire = "observe", node.wires["metrics"]
         mid = {"enabled": True, "mode": "static", "static_cpu_percent": 50}
         node.app.reconfigure({"mid": mid, "batch": {"enabled": True, "by_numa": True}})
-        wire = node.wires["metrics"]
-        used = {"cpu_usage_cores": 1.0, "memory_total_bytes": 10 << 30, "memory_available_bytes": 9 << 30}
-        reading = NodeReading.model_validate({"online_cpus": "0-9", **used})
-        numa = NumaReading(numa=0, memory_total_bytes=10 << 30, memory_free_bytes=9 << 30, file_bytes=0)
+        memory = {"memory_total_bytes": 10 << 30, "memory_available_bytes": 9 << 30}
+        reading = NodeReading.model_validate({"online_cpus": "0-9", "cpu_usage_cores": 1.0, **memory})
+        free = {"memory_free_bytes": 9 << 30, "active_file_bytes": 0, "slab_reclaimable_bytes": 0}
+        numa = NumaReading(numa=0, memory_total_bytes=10 << 30, inactive_file_bytes=0, **free)
         await wire.publish(wire.stamp(NodeSample, node_reading=reading, numas=(numa,)))
         await node.offer(0)
         await asyncio.sleep(2)

@@ -51,6 +51,8 @@ class NodeMetricFigures:
     system_windows: tuple[WindowFigures, ...]
     pods: tuple[PodFigures, ...]
     applications: tuple[ApplicationFigures, ...] = ()
+    numas: tuple[tuple[int, UsedResources], ...] = ()
+    """By NUMA node, ascending; one without a figure is left out."""
     prod_reclaimable: UsedResources | None = None
     """What prod pods asked for and, by their past, do not use; None where that is not known."""
 
@@ -68,6 +70,7 @@ class NodeMetricFigures:
         for whose, windows in (("node", self.node_windows), ("system", self.system_windows)):
             for window in windows:
                 yield from (((whose, window.window_s, name), used) for name, used in window.used.items())
+        yield from ((("numa", numa), used) for numa, used in self.numas)
         for pod in self.pods:
             yield ("pod", pod.namespace, pod.name, pod.qos, pod.priority), pod.used
         for one in self.applications:
@@ -88,6 +91,11 @@ def node_metric_figures(windows: UsageWindows, policy: CollectPolicy, now_s: flo
         _windows(windows.system, policy, now_s),
         tuple(sorted(pods, key=lambda pod: (pod.namespace, pod.name))),
         tuple(_applications(windows, policy, now_s)),
+        tuple(
+            (numa, used)
+            for numa, window in sorted(windows.numas.items())
+            if (used := window.mean(policy.aggregate_s, now_s)) is not None
+        ),
     )
 
 

@@ -21,6 +21,8 @@ def node_metric_status(figures: NodeMetricFigures, wall: datetime) -> Document:
         node["aggregatedNodeUsages"] = _windows(figures.node_windows)
     if figures.system_windows:
         node["aggregatedSystemUsages"] = _windows(figures.system_windows)
+    if figures.numas:
+        node["numaUsages"] = [{"numaNodeID": numa, "nodeUsage": _resources(used)} for numa, used in figures.numas]
     time = wall.isoformat(timespec="seconds").replace("+00:00", "Z")
     status: Document = {"updateTime": time, "nodeMetric": node, "podsMetric": [_pod(pod) for pod in figures.pods]}
     if figures.applications:

@@ -9,6 +9,7 @@ from typing import Self
 
 from services.reporter.core.batch_demand import used_cpu_millis
 from services.reporter.core.node_metric.collect_policy import CollectPolicy, MemoryCollectPolicy
+from services.reporter.core.node_metric.numa_usage import numa_cpu_millis, numa_memory_bytes
 from services.reporter.core.node_metric.usage_series import UsageSeries, WindowValues
 from shared.contracts.pod import Pod
 from shared.contracts.sample import ApplicationReading, GroupReading, NodeReading, NodeSample, PodReading
@@ -50,8 +51,8 @@ class UsageWindow:
         return cls(NODE_SLOT_S, policy.longest_s + 1)
 
     @classmethod
-    def of_a_pod(cls, policy: CollectPolicy) -> Self:
-        """One that has a mean."""
+    def with_a_mean(cls, policy: CollectPolicy) -> Self:
+        """One that has a mean and no percentiles, as of a pod."""
         return cls(policy.aggregate_s / POD_SLOTS, POD_SLOTS + 1)
 
     def __len__(self) -> int:
@@ -91,12 +92,13 @@ class UsageWindows:
         """By UID; what is gone is forgotten."""
         self.applications: dict[str, tuple[ApplicationReading, UsageWindow]] = {}
         """Those outside of pods, by name."""
+        self.numas: dict[int, UsageWindow] = {}
 
     @property
     def kept_slots(self) -> int:
         """How many slots are kept, of which each is `BYTES_PER_SLOT` large."""
-        others = [*self.pods.values(), *self.applications.values()]
-        return len(self.node) + len(self.system) + sum(len(window) for _, window in others)
+        means = [window for _, window in (*self.pods.values(), *self.applications.values())]
+        return sum(map(len, (self.node, self.system, *means, *self.numas.values())))
 
     def add(self, sample: NodeSample, now_s: float) -> None:
         """Take a sample; the first one of a life has no rates, and covers no time."""
@@ -119,14 +121,27 @@ class UsageWindows:
         self.applications = {one.name: (one, self._kept_of(one)) for one, _ in applications}
         for one, reading in applications:
             self.applications[one.name][1].add(reading, now_s, covered_s)
+        self._add_numas(sample, now_s, covered_s)
+
+    def _add_numas(self, sample: NodeSample, now_s: float, covered_s: float) -> None:
+        cpu_millis, before = numa_cpu_millis(sample), self.numas
+        self.numas = {}
+        for numa in sample.numas:
+            window = before[numa.numa] if numa.numa in before else self._new_window()
+            used = _Reading(cpu_millis.get(numa.numa), numa_memory_bytes(numa, self._policy.memory))
+            window.add(used, now_s, covered_s)
+            self.numas[numa.numa] = window
 
     def _kept(self, pod: Pod) -> UsageWindow:
         known = self.pods.get(pod.uid)
-        return UsageWindow.of_a_pod(self._policy) if known is None else known[1]
+        return self._new_window() if known is None else known[1]
 
     def _kept_of(self, one: ApplicationReading) -> UsageWindow:
         known = self.applications.get(one.name)
-        return UsageWindow.of_a_pod(self._policy) if known is None else known[1]
+        return self._new_window() if known is None else known[1]
+
+    def _new_window(self) -> UsageWindow:
+        return UsageWindow.with_a_mean(self._policy)
 
 
 def _without(node: _Reading, others: Sequence[_Reading]) -> _Reading:
