@@ -9,13 +9,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from services.advisor.core.model.view import View
-from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from sublet.replay.batch import Batch, BatchRules
 from sublet.replay.contender import Contender, Sizes
 from sublet.replay.oracle import Oracle, OracleContender
 from sublet.replay.score import Score
 from sublet.replay.seen import TenantQueue, as_seen
-from sublet.replay.traces.frames import Faults, Frame, FrameLoad, Trace, load_of
+from sublet.replay.traces.frames import Faults, FrameLoad, ReplayFrame, Trace
 
 
 @dataclass(slots=True)
@@ -76,12 +75,13 @@ class _Run:
         self.score, self._curve = Score(), curve
         self._cpus = trace.cpus
         self._decider = contender.start(trace)
+        self._oracle = self._decider if isinstance(self._decider, Oracle) else None
         self._sizes: Sizes | None = None
         self._batch = Batch(rules)
         self._queue = TenantQueue()
         self._violated = False
 
-    def step(self, frame: Frame, view: View, loads: tuple[FrameLoad, FrameLoad], judge: bool) -> None:
+    def step(self, frame: ReplayFrame, view: View, loads: tuple[FrameLoad, FrameLoad], judge: bool) -> None:
         """Judge what is in force, then let the contender decide anew. `loads`: of this frame and of the next."""
         load, coming = loads
         if self._sizes is not None:
@@ -89,8 +89,8 @@ class _Run:
         # By a sample without rates the service does not decide either.
         if not judge:
             return
-        if isinstance(self._decider, Oracle):
-            self._decider.coming_cores = coming.tenants_cores
+        if self._oracle is not None:
+            self._oracle.coming_cores = coming.tenants_cores
         before, self._sizes = self._sizes, self._decider.decide(view, load.system_cores, frame.at_s)
         if before is not None and (before.tenants_cores, before.batch_cores) != (
             self._sizes.tenants_cores,
@@ -98,9 +98,13 @@ class _Run:
         ):
             self.score.size_changes += 1
         self._batch.offer(self._sizes.offered_cores, frame.at_s)
-        self.score.count_batch(self._batch)
 
-    def _judge(self, frame: Frame, view: View, load: FrameLoad, sizes: Sizes) -> View:
+    def end(self) -> Score:
+        """The score of the node, when all of its frames were replayed."""
+        self.score.count_batch(self._batch)
+        return self.score
+
+    def _judge(self, frame: ReplayFrame, view: View, load: FrameLoad, sizes: Sizes) -> View:
         """Count the time before a frame; what the contender may see of the frame after its own sizes."""
         # Of the batch work that runs by the offers so far: an offer of this frame has its effect in the next.
         wanted, batch_cores = load.tenants_cores, self._batch.cores
@@ -118,7 +122,8 @@ class _Run:
             self._queue.forget()
         self._queue.pass_time(frame.covers_s, wanted, sizes.tenants_cores)
         self.score.largest_queue_core_s = max(self.score.largest_queue_core_s, self._queue.core_s)
-        return as_seen(view, wanted, self._queue, used_cores, load.system_cores)
+        # The oracle looks at nothing but what comes.
+        return view if self._oracle else as_seen(view, wanted, self._queue, used_cores, load.system_cores)
 
 
 def replay(
@@ -150,7 +155,7 @@ def replay(
         frames += count
         longest_s = max(longest_s, last_s)
         for score, run in zip(scores, runs, strict=True):
-            score.add(run.score)
+            score.add(run.end())
         _gather(faults, trace.faults)
     *rows, oracle = (ReplayRow(c.name, s, curve) for c, s, curve in zip(chosen, scores, curves, strict=True))
     node_s = oracle.score.node_s
@@ -164,9 +169,9 @@ def _replay_node(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
     # Contenders with the same bounds see the same view: it is made once.
     distinct = list(dict.fromkeys(run.bounds for run in runs))
     count, first_s, last_s = 0, None, 0.0
-    for frame, loads in _with_loads(trace.frames()):
-        views = {bounds: view_of(frame.sample, bounds) for bounds in distinct}
-        judge = not has_no_rates(frame.sample, views[distinct[0]])
+    for frame, loads in _with_loads(trace.to_replay()):
+        views = {bounds: frame.view(bounds) for bounds in distinct}
+        judge = frame.has_rates(views[distinct[0]])
         for run in runs:
             run.step(frame, views[run.bounds], loads, judge)
         first_s = frame.at_s if first_s is None else first_s
@@ -174,14 +179,14 @@ def _replay_node(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
     return count, last_s - (first_s or 0.0)
 
 
-def _with_loads(frames: Iterator[Frame]) -> Iterator[tuple[Frame, tuple[FrameLoad, FrameLoad]]]:
+def _with_loads(frames: Iterator[ReplayFrame]) -> Iterator[tuple[ReplayFrame, tuple[FrameLoad, FrameLoad]]]:
     """Each frame with its load and that of the next one, which the oracle knows; behind the last it stays."""
     frame = next(frames, None)
     if frame is None:
         return
-    load = load_of(frame.sample)
+    load = frame.load
     for coming in frames:
-        next_load = load_of(coming.sample)
+        next_load = coming.load
         yield frame, (load, next_load)
         frame, load = coming, next_load
     yield frame, (load, load)

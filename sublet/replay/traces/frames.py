@@ -4,9 +4,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, Protocol
 
-from services.advisor.core.model.view import CPU_TENANTS
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import CPU_TENANTS, View
+from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from shared.contracts.ids import NAME_PATTERN
 from shared.contracts.sample import NodeSample
 from shared.core.cgroups.layout import SHARE
@@ -25,6 +27,46 @@ class Frame:
     """The time before it that it speaks for: 0 for the first frame and after a gap of which nothing is known."""
     sample: NodeSample
 
+    @property
+    def load(self) -> "FrameLoad":
+        """What is used in it."""
+        return load_of(self.sample)
+
+    def view(self, bounds: Bounds) -> View:
+        """What the advisor sees of it on a machine with these bounds."""
+        return view_of(self.sample, bounds)
+
+    def has_rates(self, view: View) -> bool:
+        """Whether the advisor decides on it."""
+        return not has_no_rates(self.sample, view)
+
+
+class ReplayFrame(Protocol):
+    """What a replay needs of a frame."""
+
+    @property
+    def at_s(self) -> float:
+        """See `Frame`."""
+        ...
+
+    @property
+    def covers_s(self) -> float:
+        """See `Frame`."""
+        ...
+
+    @property
+    def load(self) -> "FrameLoad":
+        """See `Frame`."""
+        ...
+
+    def view(self, bounds: Bounds) -> View:
+        """See `Frame`."""
+        ...
+
+    def has_rates(self, view: View) -> bool:
+        """See `Frame`."""
+        ...
+
 
 @dataclass(slots=True)
 class Faults:
@@ -40,7 +82,7 @@ class Faults:
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """The frames of one node, oldest first. `frames` may be called once; `faults` are complete when it has ended."""
+    """The frames of one node, oldest first, to be asked for once; `faults` are complete when they have ended."""
 
     node: str
     cpus: int
@@ -49,6 +91,12 @@ class Trace:
     faults: Faults = field(default_factory=Faults)
     rule: str = ""
     """How the frames were made from a trace of another kind; empty for a recording."""
+    columns: Callable[[], Iterator[ReplayFrame]] | None = None
+    """The same frames without samples, where they can be made without; asked for instead of `frames`."""
+
+    def to_replay(self) -> Iterator[ReplayFrame]:
+        """The frames in the quickest form."""
+        return self.frames() if self.columns is None else self.columns()
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,11 +18,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from services.advisor.core.model.machine import Bounds
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading, PoolReading
 from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.errors import BadConfig
-from sublet.replay.traces.frames import Frame, Trace, node_name, sample_of
+from sublet.replay.traces.columns import Cores, TenantColumns
+from sublet.replay.traces.frames import Frame, ReplayFrame, Trace, node_name, sample_of
 
 Between = Literal["hold", "linear", "phase"]
 LOAD1_S, LOAD5_S = 60.0, 300.0
@@ -98,7 +100,7 @@ def nodes_of(series: Sequence[TenantSeries], interval_s: float, packing: Packing
         members = sorted(ordered[number * size : (number + 1) * size], key=lambda s: s.id)
         node = f"{node_name(name)}{sweep}-{number + 1:0{len(str(count))}}"
         resampled = _Resampled(node, members, interval_s, step_s, packing)
-        yield Trace(node, packing.cpus, packing.smt, resampled.frames, rule=rule)
+        yield Trace(node, packing.cpus, packing.smt, resampled.frames, rule=rule, columns=resampled.columns)
 
 
 def _step_s(name: str, interval_s: float, asked_s: float | None) -> float:
@@ -123,8 +125,8 @@ class _Tenant:
         self._load5 = 0.0
         self.pod = _pod(series.id, packing.pod_cores)
 
-    def reading(self, from_s: float, to_s: float) -> tuple[PodReading, float] | None:
-        """The pod in the time between two moments and its use in cores; None where it is not there."""
+    def figures(self, from_s: float, to_s: float) -> Cores | None:
+        """Use and loads in the time between two moments; None where it is not there. To be asked in order."""
         use = self._use(from_s, to_s)
         if use is None:
             return None
@@ -136,8 +138,7 @@ class _Tenant:
             step_s = to_s - from_s
             self._load1 = use + (self._load1 - use) * math.exp(-step_s / LOAD1_S)
             self._load5 = use + (self._load5 - use) * math.exp(-step_s / LOAD5_S)
-        container = ContainerReading(name="main", cpu_usage_cores=use, load1=self._load1, load5=self._load5)
-        return PodReading(pod=self.pod, containers=(container,)), use
+        return use, self._load1, self._load5
 
     def _use(self, from_s: float, to_s: float) -> float | None:
         """The use in cores: the value at the start of the time, or that of the straight line at its middle."""
@@ -170,7 +171,7 @@ class _Resampled:
     def __init__(
         self, node: str, members: Sequence[TenantSeries], interval_s: float, step_s: float, packing: Packing
     ) -> None:
-        self._node, self._step_s, self._online = node, step_s, f"0-{packing.cpus - 1}"
+        self._node, self._step_s, self._cpus, self._online = node, step_s, packing.cpus, f"0-{packing.cpus - 1}"
         self._tenants = [_Tenant(series, packing, interval_s) for series in members]
         self._first_s = min(series.times_s[0] for series in members)
         length_s = max(series.times_s[-1] for series in members) + interval_s - self._first_s
@@ -183,20 +184,49 @@ class _Resampled:
             )
 
     def frames(self) -> Iterator[Frame]:
-        """The frames, once."""
-        yield Frame(0.0, 0.0, self._sample(0, self._first_s, self._first_s))
-        for number in range(1, self._steps + 1):
-            to_s = self._first_s + number * self._step_s
-            sample = self._sample(number, self._first_s + (number - 1) * self._step_s, to_s)
-            yield Frame(number * self._step_s, self._step_s, sample)
+        """The frames as samples, once."""
+        for number, (covers_s, from_s, to_s) in enumerate(self._times()):
+            found = [tenant.figures(from_s, to_s) for tenant in self._tenants]
+            yield Frame(number * self._step_s, covers_s, self._sample(number, to_s - self._first_s, found))
 
-    def _sample(self, seq: int, from_s: float, to_s: float) -> NodeSample:
-        found = [reading for tenant in self._tenants if (reading := tenant.reading(from_s, to_s)) is not None]
-        used = math.fsum(use for _, use in found)
+    def columns(self) -> Iterator[ReplayFrame]:
+        """The frames without samples, once."""
+        everybody = self._sample(0, 0.0, [(0.0, 0.0, 0.0)] * len(self._tenants))
+        columns = TenantColumns(everybody, Bounds.of(self._cpus, smt=True))
+        for number, (covers_s, from_s, to_s) in enumerate(self._times()):
+            found = [tenant.figures(from_s, to_s) for tenant in self._tenants]
+            yield columns.frame(number * self._step_s, covers_s, _used(found), found)
+
+    def _times(self) -> Iterator[tuple[float, float, float]]:
+        """Of each frame: the time that it speaks for, from when, and until when."""
+        yield 0.0, self._first_s, self._first_s
+        for number in range(1, self._steps + 1):
+            yield (
+                self._step_s,
+                self._first_s + (number - 1) * self._step_s,
+                self._first_s + number * self._step_s,
+            )
+
+    def _sample(self, seq: int, at_s: float, found: Sequence[Cores | None]) -> NodeSample:
+        used = _used(found)
+        pods = [
+            PodReading(
+                pod=tenant.pod,
+                containers=(
+                    ContainerReading(name="main", cpu_usage_cores=figures[0], load1=figures[1], load5=figures[2]),
+                ),
+            )
+            for tenant, figures in zip(self._tenants, found, strict=True)
+            if figures is not None
+        ]
         fields = {
             "window_s": self._step_s,
             "node_reading": NodeReading(online_cpus=self._online, cpu_usage_cores=used),
             "pools": (PoolReading(pool=SHARE, cpu_usage_cores=used), PoolReading(pool=RECLAIM)),
-            "pods": tuple(pod for pod, _ in found),
+            "pods": tuple(pods),
         }
-        return sample_of(self._node, seq, to_s - self._first_s, fields)
+        return sample_of(self._node, seq, at_s, fields)
+
+
+def _used(found: Sequence[Cores | None]) -> float:
+    return math.fsum(figures[0] for figures in found if figures is not None)

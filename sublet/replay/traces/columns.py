@@ -1,0 +1,89 @@
+"""Frames of tenants' series as columns: the view is made of the figures, without a sample in between.
+
+A sample is checked, packed and unpacked for every frame, and only three figures of a tenant are new in one.
+What a contender sees is the same to the last digit.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import TypeVar
+
+from services.advisor.core.model.figures import Figures
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import ContainerView, View
+from services.advisor.core.observation.sample_view import view_of
+from shared.contracts.sample import NodeSample
+from sublet.replay.traces.frames import FrameLoad
+
+T = TypeVar("T")
+Cores = tuple[float, float, float]
+"""A tenant's use and its two load averages."""
+
+
+def variant_of(template: T, *names: str) -> Callable[..., T]:
+    """A function that makes copies of a data class in which these fields have the values that it is given."""
+    every = [field.name for field in fields(template)]  # type: ignore[arg-type]
+    values = [getattr(template, name) for name in every]
+    places = [every.index(name) for name in names]
+    kind = type(template)
+
+    def make(*changed: object) -> T:
+        mine = values.copy()
+        for place, value in zip(places, changed, strict=True):
+            mine[place] = value
+        return kind(*mine)
+
+    return make
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnFrame:
+    """One moment of a node, as `Frame`, without a sample."""
+
+    at_s: float
+    covers_s: float
+    used_cores: float
+    load: FrameLoad
+    containers: tuple[ContainerView, ...]
+    columns: "TenantColumns"
+
+    def view(self, bounds: Bounds) -> View:
+        """What the advisor would see of it on a machine with these bounds."""
+        return self.columns.view_at(bounds)(self.containers, self.used_cores, self.used_cores)
+
+    def has_rates(self, view: View) -> bool:  # noqa: ARG002
+        """Every tenant that is there has a figure."""
+        return True
+
+
+class TenantColumns:
+    """What does not change of one node's tenants."""
+
+    def __init__(self, sample: NodeSample, bounds: Bounds) -> None:
+        """`sample` has every tenant of the node, each with one container."""
+        uids = [reading.pod.uid for reading in sample.pods]
+        seen = view_of(sample, bounds)
+        self._sample = sample
+        # The view's order of containers, as places in the order of the tenants.
+        self._order = [uids.index(container.uid) for container in seen.containers]
+        self._makers = [variant_of(container, "cpu") for container in seen.containers]
+        self._views: dict[Bounds, Callable[..., View]] = {}
+
+    def frame(self, at_s: float, covers_s: float, used_cores: float, tenants: Sequence[Cores | None]) -> ColumnFrame:
+        """A frame; `tenants` in the order of the sample, None for one that is not there."""
+        containers = tuple(
+            make(Figures(*figures))
+            for place, make in zip(self._order, self._makers, strict=True)
+            if (figures := tenants[place]) is not None
+        )
+        # As the load of a sample: summed in the order of the tenants, and at least what their pool used.
+        total = sum(figures[0] for figures in tenants if figures is not None)
+        load = FrameLoad(max(total, used_cores), max(0.0, used_cores - total))
+        return ColumnFrame(at_s, covers_s, used_cores, load, containers, self)
+
+    def view_at(self, bounds: Bounds) -> Callable[..., View]:
+        """A function of the containers, the use of their pool, and that of the node."""
+        if bounds not in self._views:
+            names = ("containers", "tenants_usage_cores", "node_usage_cores")
+            self._views[bounds] = variant_of(view_of(self._sample, bounds), *names)
+        return self._views[bounds]

@@ -1,0 +1,84 @@
+"""Frames without samples say what frames with samples say, to the last digit, and every contender decides the same."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from services.advisor.core.model.machine import Bounds
+from services.advisor.registry import known_policies
+from sublet.replay.batch import BatchRules
+from sublet.replay.contender import Contender, StaticContender, policy_of
+from sublet.replay.oracle import OracleContender
+from sublet.replay.peers import PEERS
+from sublet.replay.run import replay
+from sublet.replay.traces.columns import variant_of
+from sublet.replay.traces.frames import Trace
+from sublet.replay.traces.tenants import Packing, TenantSeries, nodes_of
+
+BOUNDS = [Bounds.of(48, smt=True), Bounds.of(6, smt=False), Bounds.of(48, smt=True, reserve_cores=9.0)]
+CONTENDERS: list[Contender] = [
+    *map(policy_of, known_policies()), *PEERS.values(), StaticContender(), OracleContender(),
+]  # fmt: skip
+VALUES = st.floats(0, 6) | st.just(0.0)
+NODES = st.lists(
+    st.tuples(st.text("abz-A/", min_size=1, max_size=4), st.lists(VALUES, min_size=1, max_size=8), st.integers(0, 3)),
+    min_size=1,
+    max_size=5,
+    unique_by=lambda one: one[0],
+)
+PACKINGS = st.builds(
+    Packing,
+    cpus=st.sampled_from([4, 16, 48]),
+    pod_cores=st.sampled_from([0.5, 4.0]),
+    step_s=st.sampled_from([7.0, 30.0, 60.0]),
+    between=st.sampled_from(["hold", "linear", "phase"]),
+)
+
+
+def node(tenants: Sequence[tuple[str, Sequence[float], int]], packing: Packing) -> Trace:
+    """One node; a tenant comes after so many intervals of 60 s."""
+    series = [
+        TenantSeries(name, [60.0 * (late + n) for n in range(len(cores))], cores) for name, cores, late in tenants
+    ]
+    (trace,) = nodes_of(series, 60.0, packing, "day")
+    return trace
+
+
+@given(tenants=NODES, packing=PACKINGS)
+def test_a_frame_without_a_sample_is_seen_as_one_with_a_sample(
+    tenants: Sequence[tuple[str, Sequence[float], int]], packing: Packing
+) -> None:
+    with_samples, without = node(tenants, packing).frames(), node(tenants, packing).to_replay()
+    for one, other in zip(with_samples, without, strict=True):
+        assert (other.at_s, other.covers_s, other.load) == (one.at_s, one.covers_s, one.load)
+        for bounds in BOUNDS:
+            seen = one.view(bounds)
+            assert other.view(bounds) == seen
+            assert other.has_rates(seen) == one.has_rates(seen)
+
+
+@pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: contender.name)
+@given(tenants=NODES, packing=PACKINGS)
+def test_every_contender_decides_the_same_on_both(
+    contender: Contender, tenants: Sequence[tuple[str, Sequence[float], int]], packing: Packing
+) -> None:
+    quick = node(tenants, packing)
+    slow = replace(node(tenants, packing), columns=None)
+    assert quick.columns is not None
+    rows = [replay([trace], [contender], BatchRules(), plot_node="").rows for trace in (quick, slow)]
+    assert rows[0] == rows[1]
+
+
+def test_a_variant_differs_in_what_it_is_given_alone() -> None:
+    @dataclass(frozen=True, slots=True)
+    class Three:
+        a: int
+        b: str
+        c: float = 1.0
+
+    make = variant_of(Three(1, "x", 2.0), "c", "a")
+    assert make(5.0, 6) == Three(6, "x", 5.0)
+    assert make(7.0, 8) == Three(8, "x", 7.0)
