@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
-from services.reporter.core.field import FieldView, Offered
+from services.reporter.core.field import FieldView, NumaShare, Offered
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import MOST_PASSED_OVER_S, JudgedView, cnr, fragments, must_write
 from services.reporter.registry import known_fields
@@ -120,6 +120,7 @@ def test_a_view_that_brings_anything_new_is_judged_at_once(
         {"services": ill},
         {"offered": offer},
         {"batch": offer},
+        {"batch_by_numa": {0: NumaShare(1, 1)}},
         {"mid": offer},
         {"node_unread": ("x",)},
         {"build": BUILD},
