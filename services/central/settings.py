@@ -65,6 +65,8 @@ class WebhookSettings(Settings):
     """Namespace of Service and Secret."""
     secret: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-webhook-tls"  # noqa: S105
     """Name of the Secret in which all replicas share the certificate."""
+    profiles: bool = True
+    """Whether pods are answered for; without, Koordinator's ConfigMap alone."""
     configuration: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-pod-profiles"
     """Name of the webhook configurations, which are told whose certificates to trust."""
 

@@ -1,4 +1,5 @@
-"""`python -m services.central.webhook`: the webhook alone in its process, which answers the API server about pods.
+"""`python -m services.central.webhook`: the webhook alone in its process, which answers the API server about pods, and
+about Koordinator's ConfigMap.
 
 It needs the API server and nothing else, so pods are answered for while NATS, or central, is away. Its readiness is
 its own: the API server is sent to one that has its profiles and its certificate, and to no other.
@@ -86,7 +87,7 @@ async def _lead() -> None:
 def build_profiles(objects: Objects, clock: Clock, settings: WebhookSettings, leader: Leader) -> ProfileController:
     """Mirrors, server, certificate and statuses; every writer goes through the leader."""
     writing, changed = LeaderObjects(objects, leader), asyncio.Event()
-    mirrors = ProfileMirrors(objects, changed)
+    mirrors = ProfileMirrors(objects, changed, applied=settings.profiles)
     pods, slo_config = ProfileAnswers(mirrors, objects, clock), SloConfigAnswers(clock)
 
     async def answer(asked: Asked, text: bytes) -> Reply:

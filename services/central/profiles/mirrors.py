@@ -19,12 +19,13 @@ from shared.ports import ObjectMirror, Objects
 class ProfileMirrors:
     """What they hold is put in order once a change, not once a pod; before the first list nothing is known."""
 
-    def __init__(self, objects: Objects, changed: asyncio.Event) -> None:
-        self._event = changed
+    def __init__(self, objects: Objects, changed: asyncio.Event, *, applied: bool = True) -> None:
+        """`applied`: whether profiles are; else none of this is read, and there is no profile."""
+        self._event, self._applied = changed, applied
         self._profiles = objects.mirror(PROFILES, profile_of, self._change)
         self._namespaces = objects.mirror(NAMESPACES, namespace_of, self._change)
         self._classes = objects.mirror(PRIORITY_CLASSES, priority_class_of, self._change)
-        self._stale = True
+        self._stale = applied
         self._readable: Sequence[Profile] = ()
         self._by_name: Mapping[str, Mapping[str, str]] = {}
         self._values: Mapping[str, PriorityClassValue] = {}
@@ -32,7 +33,7 @@ class ProfileMirrors:
     @property
     def every(self) -> list[ObjectMirror[Any]]:
         """All of them, to be run."""
-        return [self._profiles, self._namespaces, self._classes]
+        return [self._profiles, self._namespaces, self._classes] if self._applied else []
 
     @property
     def failure(self) -> str:
@@ -51,7 +52,7 @@ class ProfileMirrors:
         Raises:
             Unavailable: they were never listed.
         """
-        return sorted(self._profiles.objects.values(), key=lambda one: one.name)
+        return sorted(self._profiles.objects.values(), key=lambda one: one.name) if self._applied else ()
 
     @property
     def readable(self) -> Sequence[Profile]:

@@ -9,18 +9,17 @@ from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.core.api_kind import CNRS, LEASES, NODES, PODS
 from shared.errors import SubletError
 from shared.ports import Clock
-from sublet.doctor.cluster.facts import ClusterFacts, followed_config_map
+from sublet.doctor.cluster.facts import ClusterFacts, applies_profiles, followed_config_map
 from sublet.doctor.cluster.rights import (
     BIND,
     ESCALATE,
     EVERYTHING,
-    GIVEN,
-    GIVEN_FOR_PROFILES,
     WEBHOOK,
     WEBHOOK_CONFIGURATION,
     WEBHOOK_SECRET,
     FollowedConfigMap,
     Right,
+    accounts,
     of_account,
     to_hand_on,
     to_install,
@@ -79,7 +78,8 @@ class KubeProbe:
         )
         kinds, policy_list, daemon_sets, deployments, stateful_sets, nodes, node_objects, pods = lists
         own_deployments = {} if isinstance(deployments, Unknown) else {_name(one): one for one in deployments}
-        profiles, slo = WEBHOOK in own_deployments, followed_config_map(own_deployments.get("sublet-central"))
+        profiles = applies_profiles(own_deployments.get(WEBHOOK))
+        slo = followed_config_map(own_deployments.get("sublet-central"))
         may = await _known(self._may(slo))
         admission_v1, here = "/apis/admissionregistration.k8s.io/v1", f"namespaces/{self._namespace}"
         return ClusterFacts(
@@ -88,7 +88,7 @@ class KubeProbe:
             now=self._clock.wall(),
             version=version,
             may=may,
-            accounts_may=await _known(self._accounts_may([*GIVEN, *(GIVEN_FOR_PROFILES if profiles else ())], slo)),
+            accounts_may=await _known(self._accounts_may(slo, profiles=profiles)),
             admission=await _known(self._admission()),
             kinds=kinds,
             policies=policy_list if isinstance(policy_list, Unknown) else frozenset(map(_name, policy_list)),
@@ -100,7 +100,7 @@ class KubeProbe:
             bus_certificate=await self._secret(stateful_sets, _certificate_name),
             webhook_certificate=await _known(self._one(f"/api/v1/{here}/secrets/{WEBHOOK_SECRET}")),
             webhook_configuration=await _known(
-                self._one(f"{admission_v1}/mutatingwebhookconfigurations/{WEBHOOK_CONFIGURATION}")
+                self._one(f"{admission_v1}/{_configurations(profiles)}/{WEBHOOK_CONFIGURATION}")
             ),
             webhook_endpoints=await self._items(
                 f"/apis/discovery.k8s.io/v1/{here}/endpointslices",
@@ -177,12 +177,11 @@ class KubeProbe:
             return dict.fromkeys(wanted, True)
         return await self._each(wanted, None)
 
-    async def _accounts_may(
-        self, accounts: Iterable[str], slo: FollowedConfigMap | None
-    ) -> dict[str, dict[Right, bool]]:
+    async def _accounts_may(self, slo: FollowedConfigMap | None, *, profiles: bool) -> dict[str, dict[Right, bool]]:
         found = {}
-        for account in accounts:
-            found[account] = await self._each(of_account(account, self._namespace, slo=slo), account)
+        for account in accounts(profiles=profiles, slo=slo):
+            wanted = of_account(account, self._namespace, profiles=profiles, slo=slo)
+            found[account] = await self._each(wanted, account)
         return found
 
     async def _each(self, rights: Iterable[Right], account: str | None) -> dict[Right, bool]:
@@ -248,6 +247,10 @@ async def _known(answer: Awaitable[T]) -> Known[T]:
 def _user(account: str, namespace: str) -> dict[str, Any]:
     groups = ["system:serviceaccounts", f"system:serviceaccounts:{namespace}", "system:authenticated"]
     return {"user": f"system:serviceaccount:{namespace}:{account}", "groups": groups}
+
+
+def _configurations(profiles: bool) -> str:
+    return f"{'mutating' if profiles else 'validating'}webhookconfigurations"
 
 
 def _passwords_name(spec: Document) -> str:

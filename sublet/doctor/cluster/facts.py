@@ -11,6 +11,7 @@ from sublet.doctor.finding import Known, Unknown
 Document = Mapping[str, Any]
 Documents = Sequence[Document]
 _SLO = "SUBLET_CENTRAL__KUBERNETES__SLO__"
+_PROFILES = "SUBLET_CENTRAL__KUBERNETES__WEBHOOK__PROFILES"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,7 @@ class ClusterFacts:
     webhook_certificate: Known[Document | None]
     """The Secret with the webhook's certificate; None where it is not there, or profiles are off."""
     webhook_configuration: Known[Document | None]
-    """The MutatingWebhookConfiguration, by which the API server asks about pods; None as above."""
+    """By which the API server asks about pods, or without profiles about Koordinator's ConfigMap; None as above."""
     webhook_endpoints: Known[Documents]
     """EndpointSlices of the webhook's Service."""
     webhook_answers: Known[bool]
@@ -71,7 +72,12 @@ class ClusterFacts:
 
     @property
     def profiles(self) -> bool:
-        """Whether the chart's webhook, which applies colocation profiles, is known to be there."""
+        """Whether the chart's webhook is known to be there and to apply colocation profiles."""
+        return applies_profiles(self.workload("Deployment", WEBHOOK))
+
+    @property
+    def webhook(self) -> bool:
+        """Whether the chart's webhook is known to be there, for profiles or for Koordinator's ConfigMap alone."""
         return self.workload("Deployment", WEBHOOK) is not None
 
     @property
@@ -90,11 +96,20 @@ class ClusterFacts:
 
 def followed_config_map(central: Document | None) -> FollowedConfigMap | None:
     """What the chart has told central's Deployment to follow; None where it is nothing."""
-    spec = ((central or {}).get("spec", {}).get("template") or {}).get("spec") or {}
-    told = {one.get("name"): one.get("value") for part in spec.get("containers") or () for one in part.get("env") or ()}
+    told = _environment(central)
     if told.get(f"{_SLO}ENABLED") != "true":
         return None
     return FollowedConfigMap(str(told.get(f"{_SLO}NAMESPACE")), str(told.get(f"{_SLO}NAME")))
+
+
+def applies_profiles(webhook: Document | None) -> bool:
+    """Whether the webhook's Deployment is there, and has not been told to leave pods alone."""
+    return webhook is not None and _environment(webhook).get(_PROFILES) != "false"
+
+
+def _environment(deployment: Document | None) -> dict[Any, Any]:
+    spec = ((deployment or {}).get("spec", {}).get("template") or {}).get("spec") or {}
+    return {one.get("name"): one.get("value") for part in spec.get("containers") or () for one in part.get("env") or ()}
 
 
 class ClusterProbe(Protocol):

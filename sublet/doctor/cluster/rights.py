@@ -3,7 +3,7 @@
 The unit tests hold both against the rendered manifests.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from shared.core.api_kind import NODE_METRICS, NODE_SLOS
@@ -114,6 +114,11 @@ GIVEN_FOR_PROFILES: Mapping[str, tuple[_Given, ...]] = {
         ("config.koordinator.sh", "clustercolocationprofiles/status", "patch", "", ""),
         (CORE, "namespaces", _READ, "", ""),
         ("scheduling.k8s.io", "priorityclasses", _READ, "", ""),
+    ),
+}
+"""What the chart gives beside, with profiles.enabled."""
+GIVEN_FOR_WEBHOOK: Mapping[str, tuple[_Given, ...]] = {
+    WEBHOOK: (
         *((group, kind, "get patch", "", WEBHOOK_CONFIGURATION) for group, kind, _ in MADE_FOR_PROFILES),
         (CORE, "secrets", "create", OWN, ""),
         (CORE, "secrets", "get patch", OWN, WEBHOOK_SECRET),
@@ -121,7 +126,7 @@ GIVEN_FOR_PROFILES: Mapping[str, tuple[_Given, ...]] = {
         ("coordination.k8s.io", "leases", "get patch update", OWN, WEBHOOK),
     ),
 }
-"""What the chart makes and gives beside, with profiles.enabled."""
+"""With profiles.enabled or slo.enabled."""
 
 MADE_FOR_SLO = ((RBAC, "roles", FOLLOWED), (RBAC, "rolebindings", FOLLOWED))
 GIVEN_FOR_SLO: Mapping[str, tuple[_Given, ...]] = {
@@ -136,7 +141,8 @@ GIVEN_FOR_SLO: Mapping[str, tuple[_Given, ...]] = {
 
 def to_install(namespace: str, *, profiles: bool, slo: FollowedConfigMap | None) -> list[Right]:
     """Rights that installing or upgrading takes, without those that must be handed on."""
-    made = (*MADE, *(MADE_FOR_PROFILES if profiles else ()), *(MADE_FOR_SLO if slo else ()))
+    webhooks = MADE_FOR_PROFILES if profiles else MADE_FOR_PROFILES[1:] if slo else ()
+    made = (*MADE, *webhooks, *(MADE_FOR_SLO if slo else ()))
     return [
         Right(verb, group, resource, where.format(namespace=namespace, slo=slo))
         for group, resource, where in made
@@ -144,23 +150,35 @@ def to_install(namespace: str, *, profiles: bool, slo: FollowedConfigMap | None)
     ]
 
 
-def of_account(account: str, namespace: str, *, slo: FollowedConfigMap | None) -> list[Right]:
+def accounts(*, profiles: bool, slo: FollowedConfigMap | None) -> list[str]:
+    """The ServiceAccounts that the chart makes."""
+    return [*GIVEN, *(GIVEN_FOR_WEBHOOK if profiles or slo else ())]
+
+
+def of_account(account: str, namespace: str, *, profiles: bool, slo: FollowedConfigMap | None) -> list[Right]:
     """What a ServiceAccount of Sublet has once it is installed."""
-    return list(_spelled(account, namespace, slo))
+    given = [*GIVEN.get(account, ()), *GIVEN_FOR_WEBHOOK.get(account, ())]
+    given += [
+        *(GIVEN_FOR_PROFILES.get(account, ()) if profiles else ()),
+        *(GIVEN_FOR_SLO.get(account, ()) if slo else ()),
+    ]
+    return list(_spelled(given, namespace, slo))
 
 
 def to_hand_on(namespace: str, *, profiles: bool, slo: FollowedConfigMap | None) -> list[Right]:
     """Rights that the chart gives away: its user needs each of them, or `escalate`; a foreign role takes `bind`."""
-    accounts = [*GIVEN, *(GIVEN_FOR_PROFILES if profiles else ())]
-    return sorted({right for account in accounts for right in of_account(account, namespace, slo=slo)})
+    return sorted({
+        right
+        for account in accounts(profiles=profiles, slo=slo)
+        for right in of_account(account, namespace, profiles=profiles, slo=slo)
+    })  # fmt: skip
 
 
 ESCALATE = Right("escalate", RBAC, "clusterroles")
 BIND = Right("bind", RBAC, "clusterroles")
 
 
-def _spelled(account: str, namespace: str, slo: FollowedConfigMap | None) -> Iterator[Right]:
-    beside = GIVEN_FOR_SLO.get(account, ()) if slo else ()
-    for group, resource, verbs, where, name in (*{**GIVEN, **GIVEN_FOR_PROFILES}[account], *beside):
+def _spelled(given: Iterable[_Given], namespace: str, slo: FollowedConfigMap | None) -> Iterator[Right]:
+    for group, resource, verbs, where, name in given:
         for verb in verbs.split():
             yield Right(verb, group, resource, where.format(namespace=namespace, slo=slo), name.format(slo=slo))

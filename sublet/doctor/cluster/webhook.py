@@ -10,7 +10,7 @@ from sublet.doctor.cluster.rights import WEBHOOK, WEBHOOK_CONFIGURATION, WEBHOOK
 from sublet.doctor.finding import Finding, Unknown, ok, problem, unchecked
 
 END = "-----END CERTIFICATE-----"
-UNCHANGED = "pods are created without their profiles"
+UNCHANGED, UNCHECKED = "pods are created without their profiles", "a faulty ConfigMap is stored as it is"
 
 
 def profiles(facts: ClusterFacts) -> Finding:
@@ -19,7 +19,10 @@ def profiles(facts: ClusterFacts) -> Finding:
         return absent
     if isinstance(facts.deployments, Unknown):
         return unchecked(facts.deployments)
-    if not facts.profiles:
+    if not facts.webhook and facts.slo is not None:
+        again = f"{CHART} -n {facts.namespace} --set slo.enabled=true"
+        return problem(f"Deployment {WEBHOOK} is not there: {UNCHECKED}", again)
+    if not facts.webhook:
         return ok("switched off (profiles.enabled=false)")
     for known in (facts.webhook_endpoints, facts.webhook_configuration, facts.webhook_certificate):
         if isinstance(known, Unknown):
@@ -29,19 +32,21 @@ def profiles(facts: ClusterFacts) -> Finding:
 
 def _trusted(facts: ClusterFacts) -> Finding | None:
     """What keeps the API server from believing the webhook."""
+    lost = _lost(facts)
     if facts.webhook_configuration is None:
-        again = f"{CHART} -n {facts.namespace} --set profiles.enabled=true"
-        return problem(f"MutatingWebhookConfiguration {WEBHOOK_CONFIGURATION} is not there: {UNCHANGED}", again)
+        kind, key = ("Mutating", "profiles") if facts.profiles else ("Validating", "slo")
+        again = f"{CHART} -n {facts.namespace} --set {key}.enabled=true"
+        return problem(f"{kind}WebhookConfiguration {WEBHOOK_CONFIGURATION} is not there: {lost}", again)
     signed_by = _text((_mapping(facts.webhook_certificate).get("data") or {}).get("ca.crt")).partition(END)[0]
     if not signed_by:
-        why = f"Secret {WEBHOOK_SECRET} holds no certificate, and nobody makes one: {UNCHANGED}"
+        why = f"Secret {WEBHOOK_SECRET} holds no certificate, and nobody makes one: {lost}"
         return problem(why, _logs(facts))
     hooks = _mapping(facts.webhook_configuration).get("webhooks") or []
     bundles = [_text((hook.get("clientConfig") or {}).get("caBundle")) for hook in hooks]
     if bundles and all(signed_by in bundle for bundle in bundles):
         return None
     return problem(
-        f"{WEBHOOK_CONFIGURATION} does not trust the authority of Secret {WEBHOOK_SECRET}: {UNCHANGED}",
+        f"{WEBHOOK_CONFIGURATION} does not trust the authority of Secret {WEBHOOK_SECRET}: {lost}",
         f"look who else writes its caBundle; the leader writes it within half a minute: {_logs(facts)}",
     )
 
@@ -50,7 +55,9 @@ def _reached(facts: ClusterFacts) -> Finding:
     """Whether the API server gets answers."""
     ready = _ready(facts.webhook_endpoints)
     if not ready:
-        return problem(f"Service {WEBHOOK} has no endpoint that is ready: {UNCHANGED}", _logs(facts))
+        return problem(f"Service {WEBHOOK} has no endpoint that is ready: {_lost(facts)}", _logs(facts))
+    if not facts.profiles:
+        return ok(f"{ready} of {WEBHOOK} are ready, for Koordinator's ConfigMap alone (profiles.enabled=false)")
     if isinstance(facts.webhook_answers, Unknown):
         return unchecked(facts.webhook_answers, "ask as somebody who may create pods in the namespace default")
     if not facts.webhook_answers:
@@ -59,6 +66,11 @@ def _reached(facts: ClusterFacts) -> Finding:
             f"let the API server reach port 8443 of its pods, through firewalls and network policies; {_logs(facts)}",
         )
     return ok(f"{ready} of {WEBHOOK} are ready, and the API server gets their answers")
+
+
+def _lost(facts: ClusterFacts) -> str:
+    """What becomes of what the webhook would answer for."""
+    return UNCHANGED if facts.profiles else UNCHECKED
 
 
 def _logs(facts: ClusterFacts) -> str:

@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 
 import aiohttp
+import pytest
 from bus_rights_rig import free_port
 
 from services.central.core.profiles.profile_documents import PROFILES
@@ -14,6 +15,7 @@ from services.central.settings import WebhookSettings
 from services.central.webhook import LEAVE_S, WebhookProcess
 from shared.adapters.clock import SystemClock
 from shared.core.api_kind import LEASES
+from shared.errors import Unavailable
 from shared.fakes.memory_objects import MemoryObjects
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
@@ -43,9 +45,10 @@ class Replica:
     api: MemoryObjects
     clock: HeldClock = field(default_factory=HeldClock)
     stop: asyncio.Event = field(default_factory=asyncio.Event)
+    settings: WebhookSettings = SETTINGS
 
     def __post_init__(self) -> None:
-        self.process = WebhookProcess(self.api, self.clock, SETTINGS, "webhook-0")
+        self.process = WebhookProcess(self.api, self.clock, self.settings, "webhook-0")
 
     @property
     def ready(self) -> bool:
@@ -53,8 +56,10 @@ class Replica:
 
 
 @asynccontextmanager
-async def running(api: MemoryObjects) -> AsyncIterator[tuple[Replica, "asyncio.Task[int]"]]:
-    one = Replica(api)
+async def running(
+    api: MemoryObjects, settings: WebhookSettings = SETTINGS
+) -> AsyncIterator[tuple[Replica, "asyncio.Task[int]"]]:
+    one = Replica(api, settings=settings)
     task = asyncio.create_task(one.process.run(one.stop))
     try:
         yield one, task
@@ -76,6 +81,16 @@ async def test_a_replica_is_ready_once_it_answers_and_holds_a_lease_of_its_own(u
         await until(lambda: one.ready)
         lease = api.documents[LEASES, SETTINGS.namespace, "sublet-webhook"]
         assert lease["spec"]["holderIdentity"] == "webhook-0"
+
+
+async def test_without_profiles_a_replica_is_ready_without_reading_any_and_says_nothing_of_them(until: Until) -> None:
+    api = cluster()
+    async with running(api, SETTINGS.model_copy(update={"profiles": False})) as (one, _):
+        await until(lambda: one.ready)
+        for mirror in api.mirrors:
+            with pytest.raises(Unavailable, match="not listed"):
+                _ = mirror.objects
+        assert not [what for what in api.writes if PROFILES.plural in what]
 
 
 async def test_a_replica_without_its_profiles_is_not_ready() -> None:

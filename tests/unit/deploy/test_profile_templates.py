@@ -55,7 +55,16 @@ def test_profiles_are_off_until_somebody_switches_them_on() -> None:
     values = yaml.safe_load((CHART / "values.yaml").read_text())["profiles"]
     assert (values["enabled"], values["refuse"]) == (False, False)
     for name in ("deployment.yaml", "rights.yaml", "webhook.yaml"):
-        assert (CHART / "templates/profiles" / name).read_text().startswith("{{- if .Values.profiles.enabled }}")
+        text = (CHART / "templates/profiles" / name).read_text()
+        assert text.startswith("{{- if or .Values.profiles.enabled .Values.slo.enabled }}")
+
+
+def test_pods_are_asked_about_only_where_profiles_are_on() -> None:
+    text = (CHART / "templates/profiles/webhook.yaml").read_text()
+    mutating = text[: text.index("kind: MutatingWebhookConfiguration")]
+    assert mutating.rstrip().rpartition("{{- if .Values.profiles.enabled }}\n---")[2].count("{{") == 0
+    assert "{{- $refuse := and .Values.profiles.enabled .Values.profiles.refuse }}" in text
+    assert "{{- if $refuse }}\n  - name: classes.pods.sublet.io" in text
 
 
 def test_no_pod_waits_for_an_answer_that_does_not_come() -> None:

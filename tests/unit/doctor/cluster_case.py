@@ -13,9 +13,8 @@ from sublet.doctor.cluster.facts import ClusterFacts
 from sublet.doctor.cluster.rights import (
     BIND,
     ESCALATE,
-    GIVEN,
-    GIVEN_FOR_PROFILES,
     FollowedConfigMap,
+    accounts,
     of_account,
     to_hand_on,
     to_install,
@@ -58,6 +57,14 @@ def central(ready: int = 2, slo: str = "true") -> Document:
     told = {"ENABLED": slo, "NAMESPACE": SLO.namespace, "NAME": SLO.name}
     env = [{"name": f"SUBLET_CENTRAL__KUBERNETES__SLO__{name}", "value": value} for name, value in told.items()]
     found["spec"]["template"] = {"spec": {"containers": [{"name": "central", "env": env}]}}
+    return found
+
+
+def webhook(profiles: str = "true", ready: int = 2) -> Document:
+    """The webhook's Deployment, as far as it says whether it applies profiles."""
+    found = workload("sublet-webhook", 2, ready)
+    env = [{"name": "SUBLET_CENTRAL__KUBERNETES__WEBHOOK__PROFILES", "value": profiles}]
+    found["spec"]["template"] = {"spec": {"containers": [{"name": "webhook", "env": env}]}}
     return found
 
 
@@ -144,7 +151,7 @@ def webhook_trusting(authorities: str) -> Document:
 
 INSTALL, HAND_ON = (rights(SYSTEM, profiles=True, slo=SLO) for rights in (to_install, to_hand_on))
 MAY = dict.fromkeys([*INSTALL, *HAND_ON, ESCALATE, BIND], True)
-ACCOUNTS = (*GIVEN, *GIVEN_FOR_PROFILES)
+ACCOUNTS = accounts(profiles=True, slo=SLO)
 AUTHORITY = "-----BEGIN CERTIFICATE-----\nours\n-----END CERTIFICATE-----\n"
 GOOD = ClusterFacts(
     server="test",
@@ -152,7 +159,9 @@ GOOD = ClusterFacts(
     now=NOW,
     version={"gitVersion": "v1.35.4"},
     may=MAY,
-    accounts_may={account: dict.fromkeys(of_account(account, SYSTEM, slo=SLO), True) for account in ACCOUNTS},
+    accounts_may={
+        account: dict.fromkeys(of_account(account, SYSTEM, profiles=True, slo=SLO), True) for account in ACCOUNTS
+    },
     admission={"v1": frozenset({"validatingadmissionpolicies"}), "v1beta1": frozenset({"mutatingadmissionpolicies"})},
     kinds=kinds(),
     policies=frozenset(POLICIES),
@@ -162,7 +171,7 @@ GOOD = ClusterFacts(
         central(),
         workload("sublet-events"),
         workload("sublet-scheduler"),
-        workload("sublet-webhook", 2, 2),
+        webhook(),
     ],
     stateful_sets=[hub()],
     bus_passwords=secret(central="p" * 32, bridge="q" * 32),

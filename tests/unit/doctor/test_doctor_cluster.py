@@ -133,6 +133,11 @@ WRONG: list[tuple[str, dict[str, Any], str, str]] = [
     ("profiles", {"webhook_answers": Unknown("you may not create pods")}, "not checked", "may create pods"),
     ("profiles", {"webhook_configuration": None}, "problem", "--set profiles.enabled=true"),
     ("profiles", {"webhook_certificate": None}, "problem", "nobody makes one"),
+    ("profiles", {"deployments": [case.central()]}, "problem", "a faulty ConfigMap is stored as it is"),
+    ("profiles", {"deployments": [case.central(), case.webhook("false")], "webhook_configuration": None}, "problem",
+     "ValidatingWebhookConfiguration sublet-pod-profiles is not there: a faulty ConfigMap is stored as it is"),
+    ("profiles", {"deployments": [case.central(), case.webhook("false")], "webhook_endpoints": []}, "problem",
+     "no endpoint that is ready: a faulty ConfigMap is stored as it is"),
     ("profiles", {"webhook_certificate": case.named("s", data={"ca.crt": "no base64"})}, "problem", "nobody makes one"),
     ("profiles", {"webhook_configuration": case.webhook_trusting("another")}, "problem", "does not trust"),
     ("profiles", {"webhook_configuration": case.named("c", webhooks=[])}, "problem", "does not trust"),
@@ -144,7 +149,8 @@ GOOD_AS_WELL: list[tuple[str, dict[str, Any]]] = [
     ("other writers", {"nodes": [case.node()], "daemon_sets": []}),
     ("events", {"deployments": [CENTRAL]}),
     ("scheduler", {"deployments": []}),
-    ("profiles", {"deployments": [CENTRAL], "webhook_certificate": None}),
+    ("profiles", {"deployments": [case.central(slo="false")], "webhook_certificate": None}),
+    ("profiles", {"deployments": [case.central(), case.webhook("false")], "webhook_answers": False}),
     ("your rights", {"deployments": [CENTRAL], "may": without(STATUS, ESCALATE)}),
     ("your rights", {"deployments": [case.central(slo="false")], "may": without(NODE_SLOS, SLO_ROLES, ESCALATE)}),
     ("scheduler", {"scheduled_by_name": [case.pod("young", made=case.JUST_NOW), case.pod("full", looked_at=True)]}),
@@ -210,7 +216,7 @@ def test_before_an_installation_nothing_but_the_namespace_is_asked_for() -> None
 
 @pytest.mark.parametrize("account", case.ACCOUNTS)
 def test_each_right_of_each_account_is_missed(account: str) -> None:
-    for right in of_account(account, case.SYSTEM, slo=case.SLO):
+    for right in of_account(account, case.SYSTEM, profiles=True, slo=case.SLO):
         facts: ClusterFacts = replace(GOOD, accounts_may={account: {right: False}})
         assert CLUSTER_CHECKS["agents' rights"](facts).verdict == "problem"
 

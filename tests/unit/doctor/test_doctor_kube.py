@@ -145,6 +145,16 @@ def test_without_profiles_no_pod_is_tried() -> None:
     assert ("POST", CHECKED) not in server.asked
 
 
+def test_a_webhook_for_the_config_map_alone_is_looked_for_by_its_own_configuration() -> None:
+    own = f"/apis/apps/v1/namespaces/{case.SYSTEM}/deployments"
+    kinds = "/apis/admissionregistration.k8s.io/v1/{}webhookconfigurations/sublet-pod-profiles"
+    held = documents() | {own: items(case.central(), case.webhook("false"))}
+    held[kinds.format("validating")] = held.pop(kinds.format("mutating"))
+    server = Server(held)
+    assert verdicts(looked_at(server))["profiles"] == "ok"
+    assert ("POST", CHECKED) not in server.asked
+
+
 def test_of_a_server_that_is_away_nothing_more_is_asked() -> None:
     server = Server({}, away=True)
     assert set(verdicts(looked_at(server)).values()) == {"problem", "not checked"}

@@ -8,6 +8,7 @@ import cluster_case as case
 import pytest
 import yaml
 
+from services.central.settings import WebhookSettings
 from sublet.doctor.cluster.api import KINDS, POLICIES
 from sublet.doctor.cluster.facts import followed_config_map
 from sublet.doctor.cluster.rights import GIVEN, MADE, MADE_FOR_SLO, OWN, WEBHOOK, Right, of_account
@@ -34,10 +35,13 @@ def kind_of(document: dict[str, Any]) -> tuple[str, str, str]:
     return (group, plural, OWN if namespace == case.SYSTEM else namespace)
 
 
-def template(path: str) -> Iterator[dict[str, Any]]:
-    """The documents of a template of the chart, with its own values."""
-    text = re.sub(r"labels: \{\{.*\}\}", "labels: {}", (case.K8S / "chart/templates" / path).read_text())
-    plain = "\n".join(line for line in text.splitlines() if not line.startswith("{{"))
+def template(path: str, without: re.Pattern[str] | None = None) -> Iterator[dict[str, Any]]:
+    """The documents of a template of the chart, with its own values; `without` a part that is switched off."""
+    text = (case.K8S / "chart/templates" / path).read_text()
+    if without is not None:
+        text = without.sub("", text)
+    text = re.sub(r"labels: \{\{.*\}\}", "labels: {}", text)
+    plain = "\n".join(line for line in text.splitlines() if not line.lstrip().startswith("{{"))
     plain = plain.replace("{{ .Values.slo.namespace }}", case.SLO.namespace)
     plain = plain.replace("{{ .Values.slo.name }}", case.SLO.name)
     yield from yaml.safe_load_all(plain.replace("{{ .Release.Namespace }}", case.SYSTEM))
@@ -73,19 +77,37 @@ def test_every_object_of_the_chart_is_among_those_that_who_installs_must_be_able
 
 @pytest.mark.parametrize("account", sorted(GIVEN))
 def test_rights_of_an_account_are_those_of_its_roles(account: str) -> None:
-    assert set(of_account(account, case.SYSTEM, slo=None)) == rights_of(account)
+    assert set(of_account(account, case.SYSTEM, profiles=False, slo=None)) == rights_of(account)
 
 
 def test_rights_of_the_webhook_are_those_of_its_roles() -> None:
     found = {right for role in template("profiles/rights.yaml") if "rules" in role for right in role_rights(role)}
-    assert set(of_account(WEBHOOK, case.SYSTEM, slo=None)) == found
+    assert set(of_account(WEBHOOK, case.SYSTEM, profiles=True, slo=None)) == found
+
+
+def test_without_profiles_the_webhook_may_neither_read_them_nor_what_they_need() -> None:
+    of_profiles = re.compile(
+        r"^  \{\{- if \.Values\.profiles\.enabled \}\}\n.*?^  \{\{- end \}\}\n", re.MULTILINE | re.DOTALL
+    )
+    documents = list(template("profiles/rights.yaml", without=of_profiles))
+    found = {right for role in documents if "rules" in role for right in role_rights(role)}
+    assert set(of_account(WEBHOOK, case.SYSTEM, profiles=False, slo=case.SLO)) == found
+    assert not {"clustercolocationprofiles", "namespaces", "priorityclasses"} & {right.resource for right in found}
+
+
+def test_the_chart_tells_the_webhook_whether_profiles_are_on_where_the_doctor_reads_it() -> None:
+    chart = (case.K8S / "chart/templates/profiles/deployment.yaml").read_text()
+    ((container,),) = [[one] for one in case.webhook()["spec"]["template"]["spec"]["containers"]]
+    (told,) = container["env"]
+    assert f'{{name: {told["name"]}, value: "{{{{ .Values.profiles.enabled }}}}"}}' in chart
+    assert WebhookSettings.model_validate({"profiles": "false"}).profiles is False
 
 
 def test_rights_of_central_where_it_follows_koordinators_config_map_are_those_of_its_roles() -> None:
     documents = list(template("slo/rights.yaml"))
     found = {right for role in documents if "rules" in role for right in role_rights(role)}
-    without = set(of_account("sublet-central", case.SYSTEM, slo=None))
-    assert set(of_account("sublet-central", case.SYSTEM, slo=case.SLO)) - without == found
+    without = set(of_account("sublet-central", case.SYSTEM, profiles=False, slo=None))
+    assert set(of_account("sublet-central", case.SYSTEM, profiles=False, slo=case.SLO)) - without == found
     made = {kind_of(document) for document in documents} - {*MADE}
     assert made == {(group, kind, case.SLO.namespace) for group, kind, _ in MADE_FOR_SLO}
 
