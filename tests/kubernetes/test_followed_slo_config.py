@@ -18,7 +18,7 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 
 SYSTEM, NAME, KEY = "koordinator-system", "slo-controller-config", "resource-threshold-config"
 PROMISED_S, BUSY_FACTOR, SEEN_LIMIT_S = 3.0, 10, 60.0
-VALUES = {"profiles": {"enabled": True}, "slo": {"enabled": True}}
+VALUES = {"slo": {"enabled": True}}
 
 Document = dict[str, Any]
 
