@@ -15,7 +15,7 @@ from kube_rig.images import build_product
 from kube_rig.product import Product
 from rig.packages import RigMissing
 
-from bench.kubernetes.agent import AgentPod
+from bench.kubernetes.agent import AgentPod, restarts
 from bench.kubernetes.cost import Plan, Targets, measure_cost
 from bench.kubernetes.crowds import at_rest, at_work, crowded, largest
 from bench.kubernetes.spikes import QUICK_RETURN, measure_spikes
@@ -74,7 +74,8 @@ def starts(bench: Bench) -> list[Row]:
 
 def _cost(bench: Bench, documents: list[dict[str, Any]], what: str, targets: Targets) -> list[Row]:
     with _installed(bench.product), crowded(bench.cluster, documents, ready="volumes" not in documents[0]["spec"]):
-        return measure_cost(AgentPod.found(bench.cluster, bench.product), what, bench.plan, targets)
+        rows = measure_cost(AgentPod.found(bench.cluster, bench.product), what, bench.plan, targets)
+        return [*rows, Row(f"restarts in the agent's pod, {what}", str(restarts(bench.product)), 1, "0")]
 
 
 @contextmanager

@@ -79,6 +79,12 @@ class AgentPod:
         return self.containers.get(group.name, SANDBOX)
 
 
+def restarts(product: Product) -> int:
+    """How often containers of the agent's pod have ended and begun anew."""
+    (pod,) = product.pods_of("node")
+    return sum(one["restartCount"] for one in _statuses(pod))
+
+
 def _statuses(pod: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for kind in ("initContainerStatuses", "containerStatuses"):
         yield from pod["status"].get(kind, [])

@@ -37,6 +37,8 @@ class Shares:
 
     pod: float
     containers: Mapping[str, float]
+    rss_mib: float
+    """Of the whole pod, at the end of the span."""
 
 
 def measure_cost(agent: AgentPod, what: str, plan: Plan, targets: Targets) -> list[Row]:
@@ -60,6 +62,9 @@ def measure_cost(agent: AgentPod, what: str, plan: Plan, targets: Targets) -> li
         *rows,
         *_parts(agent, what, plan.span_s, runs),
         *_memory_rows(agent.memory(), what, targets.memory),
+        Row(
+            f"  growth from the first run to the last, {what}", f"{runs[-1].rss_mib - runs[0].rss_mib:+.1f} MiB", 1, ""
+        ),
     ]
 
 
@@ -77,10 +82,13 @@ def _parts(agent: AgentPod, what: str, span_s: float, runs: list[Shares]) -> Ite
 
 
 def _memory_rows(memory: Mapping[str, Memory], what: str, target: str) -> Iterator[Row]:
-    whole = sum(memory.values(), start=Memory(0.0, 0.0))
-    yield Row(f"memory of the agent's pod, {what}, RSS (PSS)", str(whole), 1, target)
+    yield Row(f"memory of the agent's pod, {what}, RSS (PSS)", str(_whole(memory)), 1, target)
     for name, one in memory.items():
         yield Row(f"  memory of container {name}, {what}, RSS (PSS)", str(one), 1, "")
+
+
+def _whole(memory: Mapping[str, Memory]) -> Memory:
+    return sum(memory.values(), start=Memory(0.0, 0.0))
 
 
 def _run(agent: AgentPod, span_s: float, what: str) -> Shares:
@@ -88,7 +96,7 @@ def _run(agent: AgentPod, span_s: float, what: str) -> Shares:
     wait(span_s, what)
     after, whole_after_s, took_s = agent.container_cpu_s(), agent.cpu_s(), time.monotonic() - began_s
     containers = {name: (used_s - before.get(name, 0.0)) / took_s for name, used_s in after.items()}
-    return Shares((whole_after_s - whole_before_s) / took_s, containers)
+    return Shares((whole_after_s - whole_before_s) / took_s, containers, _whole(agent.memory()).rss_mib)
 
 
 def percent(share: float) -> str:

@@ -126,8 +126,7 @@ class Series:
             tries.add(found, load.disturbance())
         best, disturbance = tries.best
         seen = [took_s for took_s in best if took_s is not None]
-        missed = f" ({len(best) - len(seen)} without a change)" if len(seen) < len(best) else ""
-        row = Row(f"{what}, p50 / p99{missed}", p50_p99(seen), len(seen), target)
+        row = Row(f"{what}, p50 / p99", f"{p50_p99(seen)}, {len(best) - len(seen)} without", len(best), target)
         return observed([row], disturbance, len(tries.made))
 
     def _spike(self, chance: random.Random, what: str) -> float | None:
