@@ -1,10 +1,12 @@
 """What others did on the machine during a measurement, and what is measured again because of it."""
 
+import os
 from pathlib import Path
 
 import pytest
 
 from bench.rigs.disturbance import Disturbance, Moment, Process, Tries, between, moment
+from bench.rigs.processes import TICKS_PER_S
 
 HERE, OTHER, SHELL = (10, 1), (20, 2), (30, 3)
 CALM, BUSY, BUSIER = (Disturbance(others, 0.0, None, 0.1) for others in (0.01, 0.2, 0.3))
@@ -63,6 +65,22 @@ def test_the_counters_of_this_machine_can_be_read() -> None:
     found = moment()
     assert any(one.ours for one in found.processes.values())
     assert found.jiffies > 0
+
+
+def test_ours_is_what_the_measurement_started_and_what_runs_in_a_group_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "stat").write_text("cpu  1 2 3 4 5 6 7 8 9 10\n")
+    rows = {1: (0, "/"), os.getpid(): (1, "/user"), 900_001: (os.getpid(), "/user"),
+            900_002: (1, "/sublet-kubernetes/x"), 900_003: (1, "/user"), 900_004: (900_002, "/")}  # fmt: skip
+    for pid, (parent, group) in rows.items():
+        folder = tmp_path / str(pid)
+        folder.mkdir()
+        fields = ["S", parent, *[0] * 9, 100, 100, 300, 300, *[0] * 4, pid]
+        (folder / "stat").write_text(f"{pid} (a) name) {' '.join(map(str, fields))}\n")
+        (folder / "cgroup").write_text(f"3:cpuset:{group}\n")
+    found = moment(tmp_path).processes
+    assert {pid for pid, _ in found if not found[pid, pid].ours} == {1, 900_003}
+    # Init has waited for children of everybody.
+    assert (found[1, 1].used_s, found[900_003, 900_003].used_s) == (200 / TICKS_PER_S, 800 / TICKS_PER_S)
 
 
 def test_a_kernel_without_pressure_says_nothing_of_waiting(tmp_path: Path) -> None:
