@@ -143,6 +143,14 @@ def test_killed_at_any_write_the_next_life_gives_back_what_kubelet_gave(
     assert len(steps) > 10
 
 
+def test_without_a_record_no_quota_rises_above_its_bounds(node: Tenants) -> None:
+    node.settle(3000, 500)
+    node.store.save(())
+    node.moved = node.another()
+    assert node.settle(1200, 500) == [1750, 1200, 500]
+    assert node.settle(1000, 500) == KUBELETS
+
+
 def test_a_container_that_ended_takes_its_part_of_the_pod_along(node: Tenants) -> None:
     node.settle(1440, 600)
     anew = WEB.model_copy(update={"containers": (C.model_copy(update={"id": f"containerd://{'f' * 24}"}), D)})

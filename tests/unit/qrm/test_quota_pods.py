@@ -12,6 +12,7 @@ from services.qrm.core.isolation.quota_pods import (
     BurstInput,
     PodQuotas,
     QuotaBursts,
+    kubelets_quotas,
     may_burst,
     quota_writes,
     quotas_of,
@@ -182,6 +183,25 @@ def test_a_pods_extra_is_what_its_containers_have_above_their_limits() -> None:
 
 
 LIMITS = {"p/c": 1000, "p/d": 500}
+
+
+@pytest.mark.parametrize(
+    ("found", "on_record", "given"),
+    [
+        ({"p": 1500, **LIMITS}, set(), {"p": 1500, **LIMITS}),
+        ({"p": 1550, "p/c": 1010, "p/d": 500}, set(), {"p": 1550, "p/c": 1010, "p/d": 500}),
+        # Raised by a life of which no record is left.
+        ({"p": 2950, "p/c": 2400, "p/d": 500}, set(), {"p": 1550, **LIMITS}),
+        ({"p": UNLIMITED, "p/c": 2400, "p/d": 500}, set(), {"p": UNLIMITED, **LIMITS}),
+        ({"p": 1550, "p/c": 2400, "p/d": 500}, {"p"}, {"p": 1550, **LIMITS}),
+        ({"p": 1200, "p/c": 2400, "p/d": 500}, set(), {"p": 1000, **LIMITS}),
+        # Resized since: kubelet's word.
+        ({"p": 2550, "p/c": 2000, "p/d": 500}, {"p", "p/c"}, {"p": 2550, "p/c": 2000, "p/d": 500}),
+        ({"p": 900, "p/c": 900, "p/d": UNLIMITED}, set(), {"p": 900, "p/c": 900, "p/d": UNLIMITED}),
+    ],
+)
+def test_what_kubelet_gave(found: dict[str, int], on_record: set[str], given: dict[str, int]) -> None:
+    assert kubelets_quotas(PodQuotas("p", LIMITS, {}), found, on_record) == given
 
 
 @pytest.mark.parametrize(

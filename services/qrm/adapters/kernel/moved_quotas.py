@@ -9,7 +9,13 @@ from dataclasses import dataclass, field
 
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.checkpoint import FormerValue
-from services.qrm.core.isolation.quota_pods import PodQuotas, has_kubelets_quota, quota_writes, quotas_of
+from services.qrm.core.isolation.quota_pods import (
+    PodQuotas,
+    has_kubelets_quota,
+    kubelets_quotas,
+    quota_writes,
+    quotas_of,
+)
 from services.qrm.core.writes.outcome import Problem
 from services.qrm.former_values import FormerValues
 from shared.contracts.pod import Pod
@@ -73,7 +79,8 @@ class MovedQuotas:
         fresh: list[FormerValue] = []
         for pod in moved:
             now = self._now(pod)
-            had = {group: _former_value(millis, record.get(group)) for group, millis in now.items()}
+            found = {group: _former_value(millis, record.get(group)) for group, millis in now.items()}
+            had = kubelets_quotas(pod, found, record)
             for write in quota_writes(pod, had, now):
                 writes.append(write)
                 # What goes back is on record already.

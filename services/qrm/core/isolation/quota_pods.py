@@ -3,7 +3,7 @@
 A pod's word narrows what the node's settings allow, and never widens it: what a quota gives goes on for minutes.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,6 +24,8 @@ from shared.contracts.sample import ContainerReading, NodeSample
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout
 
+ROUNDING_MILLIS = 10
+"""By so much a runtime that goes by systemd rounds a quota up."""
 _ON = ("auto", "cfsQuotaBurstOnly")
 ContainerKey = tuple[str, str]
 """UID of the pod and name of the container: one that starts anew has the budget that it had."""
@@ -163,6 +165,23 @@ def quotas_of(pod: Pod, raised: Mapping[str, int], layout: Layout) -> PodQuotas:
     limits = {group: limit for group, limit in groups if group is not None and limit}
     extra = {group: raised[group] - limit for group, limit in limits.items() if group in raised}
     return PodQuotas(layout.pod_group(pod), limits, extra)
+
+
+def kubelets_quotas(quotas: PodQuotas, found: Mapping[str, int], on_record: Container[str]) -> dict[str, int]:
+    """What kubelet gave to a pod's groups, where these have so much without us as far as is on record.
+
+    A container above its limit that is not on record has what a life before this one gave it, and so has its pod.
+    """
+    above = {
+        group: found[group] - limit
+        for group, limit in quotas.limits.items()
+        if group not in on_record and found.get(group, UNLIMITED) > limit + ROUNDING_MILLIS
+    }
+    given = {**found, **{group: quotas.limits[group] for group in above}}
+    if above and quotas.group not in on_record and found.get(quotas.group, UNLIMITED) != UNLIMITED:
+        # Never below a container, which v1 would refuse.
+        given[quotas.group] = max(found[quotas.group] - sum(above.values()), *quotas.limits.values())
+    return given
 
 
 def quota_writes(quotas: PodQuotas, kubelets: Mapping[str, int], now: Mapping[str, int]) -> list[Write]:
