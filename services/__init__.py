@@ -1,3 +1,3 @@
 """The six services. None imports another: they meet in `shared.contracts`."""
 
-from shared import plain_structlog as plain_structlog
+from services import plain_structlog as plain_structlog
