@@ -86,6 +86,10 @@ def replay(
         Path | None, typer.Option(help="Write a page with curves: of one node, or of the frontier.")
     ] = None,
     plot_node: Annotated[str, typer.Option(help="That node; without it the first one.")] = "",
+    processes: Annotated[
+        int,
+        typer.Option(min=0, max=1024, help="That share the work; 0: as many as CPUs, if it is worth it."),
+    ] = 0,
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
     """Replay traces through sizing policies: what each would have offered to batch work and withheld from tenants.
@@ -101,12 +105,10 @@ def replay(
     from sublet.replay.batch import BatchRules
     from sublet.replay.frontier.best import with_frontier
     from sublet.replay.frontier.sweep import families_of, texts_of
+    from sublet.replay.job import ReplayJob, run_job, usual_processes
     from sublet.replay.report import table
     from sublet.replay.report.frontier import frontier_page, frontier_table
     from sublet.replay.report.page import node_page, write_page
-    from sublet.replay.rows import rows_of
-    from sublet.replay.run import replay as run
-    from sublet.replay.traces import loaders
     from sublet.replay.traces.tenants import Packing
     from sublet.terminal.stderr import print_error
 
@@ -124,14 +126,17 @@ def replay(
     )
     families = families_of(policy or (), peer or ()) if frontier else []
     policies, peers = texts_of(families) if frontier else (policy or (), peer or ())
-    started_s = time.perf_counter()
-    traces = loaders.all_traces(files, file_format, packing)
-    outcome = run(
-        progress.each(traces, sys.stderr),
-        rows_of(policies, peers, rules),
+    job = ReplayJob(
+        tuple(files),
+        file_format,
+        packing,
+        tuple(policies),
+        tuple(peers),
         rules,
         plot_node if plot and not frontier else None,
     )
+    started_s = time.perf_counter()
+    outcome = run_job(job, processes or usual_processes(job), lambda traces: progress.each(traces, sys.stderr))
     took_s = time.perf_counter() - started_s
     for line in progress.faults(outcome.faults):
         print_error(line)

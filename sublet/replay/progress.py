@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from typing import TextIO
 
-from sublet.replay.run import ReplayOutcome
+from sublet.replay.judging.total import ReplayOutcome
 from sublet.replay.traces.frames import Faults, Trace
 from sublet.replay.traces.recorder import SILENCE_S, Ending, Progress
 

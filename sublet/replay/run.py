@@ -1,70 +1,19 @@
 """The replay: frame by frame, every contender sees what it may see, and what it decided before is judged.
 
 The sizes in force while a frame's demand arose are those decided on the frame before. What a contender sees of the
-frame follows from them (sublet/replay/seen.py).
+frame follows from them (sublet/replay/judging/seen.py).
 """
 
-from array import array
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 
 from services.advisor.core.model.view import View
 from sublet.replay.batch import Batch, BatchRules
 from sublet.replay.contender import Contender, Sizes
+from sublet.replay.judging.seen import TenantQueue, as_seen
+from sublet.replay.judging.total import Curve, ReplayOutcome, ReplayRow, ReplayTotal
 from sublet.replay.oracle import Oracle, OracleContender
 from sublet.replay.score import Score
-from sublet.replay.seen import TenantQueue, as_seen
-from sublet.replay.traces.frames import Faults, FrameLoad, ReplayFrame, Trace
-
-
-@dataclass(slots=True)
-class Curve:
-    """How one contender fared on one node over time, for the plot: a value a frame."""
-
-    start_s: float = 0.0
-    at_s: "array[float]" = field(default_factory=lambda: array("d"))
-    wanted_cores: "array[float]" = field(default_factory=lambda: array("d"))
-    room_cores: "array[float]" = field(default_factory=lambda: array("d"))
-    offered_cores: "array[float]" = field(default_factory=lambda: array("d"))
-    violated: bytearray = field(default_factory=bytearray)
-
-    def add(self, at_s: float, wanted_cores: float, sizes: Sizes, batch_cores: float, violated: bool) -> None:
-        """Add what was in force in the time before this moment."""
-        self.at_s.append(at_s)
-        self.wanted_cores.append(wanted_cores)
-        self.room_cores.append(sizes.room_cores(batch_cores))
-        self.offered_cores.append(sizes.offered_cores)
-        self.violated.append(violated)
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayRow:
-    """One contender's result over all nodes."""
-
-    name: str
-    score: Score
-    curve: Curve | None
-
-
-@dataclass(frozen=True, slots=True)
-class ReplayOutcome:
-    """The whole comparison."""
-
-    rows: tuple[ReplayRow, ...]
-    oracle: Score
-    """What can be reached at most, whether it is a row or not."""
-    nodes: tuple[str, ...]
-    frames: int
-    trace_s: float
-    """Longest time of one node."""
-    node_s: float
-    """Time of all nodes together that was counted."""
-    plotted: str | None
-    cpus: int
-    """CPUs of the node that is plotted, else of the largest."""
-    faults: Faults
-    rules: tuple[str, ...]
-    """How frames were made from traces of another kind."""
+from sublet.replay.traces.frames import FrameLoad, ReplayFrame, Trace
 
 
 class _Run:
@@ -72,7 +21,7 @@ class _Run:
 
     def __init__(self, contender: Contender, trace: Trace, rules: BatchRules, curve: Curve | None) -> None:
         self.bounds = contender.bounds(trace)
-        self.score, self._curve = Score(), curve
+        self.score, self.curve = Score(), curve
         self._cpus = trace.cpus
         self._decider = contender.start(trace)
         self._oracle = self._decider if isinstance(self._decider, Oracle) else None
@@ -111,10 +60,10 @@ class _Run:
         violated = self.score.count(frame.covers_s, self._cpus, wanted, sizes, batch_cores) and frame.covers_s > 0
         self.score.episodes += violated and not self._violated
         self._violated = violated
-        if self._curve is not None:
-            if not self._curve.at_s:
-                self._curve.start_s = frame.at_s - frame.covers_s
-            self._curve.add(frame.at_s, wanted, sizes, batch_cores, violated)
+        if self.curve is not None:
+            if not self.curve.at_s:
+                self.curve.start_s = frame.at_s - frame.covers_s
+            self.curve.add(frame.at_s, wanted, sizes, batch_cores, violated)
         used_cores = sizes.batch_use_cores(batch_cores)
         self._batch.run(frame.covers_s, used_cores)
         # What the contender may see follows from its own sizes: no two have the same view from here on.
@@ -134,37 +83,40 @@ def replay(
     Raises:
         Refused: a policy raised.
     """
-    chosen = [*contenders, OracleContender(pod_cores=rules.pod_cores)]
-    scores = [Score() for _ in chosen]
-    curves: list[Curve | None] = [None] * len(chosen)
-    faults, nodes, frames, longest_s = Faults(), [], 0, 0.0
-    made: dict[str, None] = {}
-    plotted, cpus = None, 0
+    total = ReplayTotal()
     for trace in traces:
-        wanted = plot_node is not None and plotted is None and plot_node in ("", trace.node)
-        if wanted:
-            plotted, curves = trace.node, [Curve() for _ in chosen]
-        cpus = trace.cpus if wanted else cpus if plotted else max(cpus, trace.cpus)
-        runs = [
-            _Run(contender, trace, rules, curve if wanted else None)
-            for contender, curve in zip(chosen, curves, strict=True)
-        ]
-        count, last_s = _replay_node(trace, runs)
-        nodes.append(trace.node)
-        made |= {trace.rule: None} if trace.rule else {}
-        frames += count
-        longest_s = max(longest_s, last_s)
-        for score, run in zip(scores, runs, strict=True):
-            score.add(run.end())
-        _gather(faults, trace.faults)
-    *rows, oracle = (ReplayRow(c.name, s, curve) for c, s, curve in zip(chosen, scores, curves, strict=True))
-    node_s = oracle.score.node_s
+        plot = plot_node is not None and total.plotted is None and plot_node in ("", trace.node)
+        total.add([replay_node(trace, contenders, rules, plot)])
+    return total.outcome()
+
+
+def replay_node(trace: Trace, contenders: Sequence[Contender], rules: BatchRules, plot: bool) -> ReplayOutcome:
+    """Replay one node, with or without curves.
+
+    Raises:
+        Refused: a policy raised.
+    """
+    chosen = [*contenders, OracleContender(pod_cores=rules.pod_cores)]
+    runs = [_Run(contender, trace, rules, Curve() if plot else None) for contender in chosen]
+    frames, last_s = _replay_frames(trace, runs)
+    *rows, oracle = (
+        ReplayRow(contender.name, run.end(), run.curve) for contender, run in zip(chosen, runs, strict=True)
+    )
     return ReplayOutcome(
-        tuple(rows), oracle.score, tuple(nodes), frames, longest_s, node_s, plotted, cpus, faults, tuple(made)
+        rows=tuple(rows),
+        oracle=oracle.score,
+        nodes=(trace.node,),
+        frames=frames,
+        trace_s=last_s,
+        node_s=oracle.score.node_s,
+        plotted=trace.node if plot else None,
+        cpus=trace.cpus,
+        faults=trace.faults,
+        rules=(trace.rule,) if trace.rule else (),
     )
 
 
-def _replay_node(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
+def _replay_frames(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
     """Number of frames, and the time of the last one."""
     # Contenders with the same bounds see the same view: it is made once.
     distinct = list(dict.fromkeys(run.bounds for run in runs))
@@ -190,10 +142,3 @@ def _with_loads(frames: Iterator[ReplayFrame]) -> Iterator[tuple[ReplayFrame, tu
         yield frame, (load, next_load)
         frame, load = coming, next_load
     yield frame, (load, load)
-
-
-def _gather(into: Faults, found: Faults) -> None:
-    into.lost_frames += found.lost_frames
-    into.refused += found.refused
-    into.gaps_s += found.gaps_s
-    into.notes += found.notes

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from sublet.replay.run import Curve
+from sublet.replay.judging.total import Curve
 
 MAX_BINS = 480
 

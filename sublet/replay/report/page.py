@@ -7,9 +7,9 @@ from shared.errors import Refused
 from shared.text_file import os_reason
 from sublet.pages.chart import Chart, ChartAxes, ChartBand, ChartLine, Scatter, ScatterDot
 from sublet.pages.page import Block, Page, PageCell, PageCharts, PageProse, PageSection, PageTable, render
+from sublet.replay.judging.total import Curve, ReplayOutcome
 from sublet.replay.report.columns import bins
 from sublet.replay.report.table import COLUMNS, cell, headlines
-from sublet.replay.run import Curve, ReplayOutcome
 
 _BEST_NOTE = (
     "★ No other row offers more with as few violations. A bar below a violation is its part of the table's worst."

@@ -5,7 +5,7 @@ from typing import Any
 
 from sublet.output import columns
 from sublet.replay.batch import BatchRules
-from sublet.replay.run import ReplayOutcome
+from sublet.replay.judging.total import ReplayOutcome
 
 _HOUR_S = 3600.0
 

@@ -79,6 +79,13 @@ class Faults:
     gaps_s: float = 0.0
     notes: list[str] = field(default_factory=list)
 
+    def add(self, other: "Faults") -> None:
+        """Add those of another trace."""
+        self.lost_frames += other.lost_frames
+        self.refused += other.refused
+        self.gaps_s += other.gaps_s
+        self.notes += other.notes
+
 
 @dataclass(frozen=True, slots=True)
 class Trace:

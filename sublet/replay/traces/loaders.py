@@ -84,6 +84,17 @@ def all_traces(paths: Iterable[Path], file_format: FileFormat, packing: Packing)
         yield from _nodes(vms, "bitbrains", packing)
 
 
+def is_recording(path: Path, file_format: FileFormat) -> bool:
+    """Whether a file is a recording, or none that can be read."""
+    if file_format != "auto":
+        return file_format == "recording"
+    try:
+        with path.open("rb") as source:
+            return _format_of(path.name, source) == "recording"
+    except (OSError, Refused):
+        return True
+
+
 def _nodes(paths: list[Path], chosen: FileFormat, packing: Packing) -> Iterator[Trace]:
     """All series of a file are read before the first node: any of them may be on it.
 

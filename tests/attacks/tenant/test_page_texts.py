@@ -10,9 +10,9 @@ from sublet.demo.report import DemoRun
 from sublet.demo.report import page as demo_page
 from sublet.demo.verdict import DemoClaim
 from sublet.replay.batch import BatchRules
+from sublet.replay.judging.total import Curve, ReplayOutcome, ReplayRow
 from sublet.replay.report.page import page as replay_page
 from sublet.replay.report.table import document
-from sublet.replay.run import Curve, ReplayOutcome, ReplayRow
 from sublet.replay.score import Score
 from sublet.replay.traces.frames import Faults
 

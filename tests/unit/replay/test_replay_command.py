@@ -20,9 +20,9 @@ from services.advisor.registry import known_policies
 from shared.errors import BadConfig, Refused, SubletError
 from sublet.commands import replay
 from sublet.replay import generate
+from sublet.replay.judging.total import Curve
 from sublet.replay.report.columns import MAX_BINS, bins
 from sublet.replay.report.page import best_rows, headline
-from sublet.replay.run import Curve
 
 SHIPPED = Path(__file__).parents[3] / "examples" / "traces" / "web-and-batch.jsonl.gz"
 BASELINES = ["--policy", "canonical", "--peer", "katalyst", "--peer", "koordinator"]

@@ -13,7 +13,7 @@ from services.advisor.core.model.figures import Figures
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import Signs, View
 from services.advisor.core.observation.sample_view import view_of
-from sublet.replay.seen import PATIENCE_S, TenantQueue, as_seen
+from sublet.replay.judging.seen import PATIENCE_S, TenantQueue, as_seen
 
 NewView = Callable[..., View]
 
