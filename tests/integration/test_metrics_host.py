@@ -237,3 +237,29 @@ async def test_the_service_as_wired_publishes_samples_of_this_host(tmp_path: Pat
     assert present(samples[1].window_s) > 0
     assert samples[1].node_reading.cpu_usage_cores is not None
     assert app.health().ok
+
+
+@pytest.mark.root
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root")
+async def test_an_application_outside_of_pods_is_measured_and_one_that_is_gone_is_said(
+    group: str, tmp_path: Path, until: Until
+) -> None:
+    clock, bus, samples = SystemClock(), MemoryBus(clock=SystemClock()), []
+    wire = Wire(bus, clock, node="node1", service="metrics")
+    named = [{"name": "burner", "path": f"{group}/leaf"}, {"name": "gone", "path": f"{group}/none"}]
+    await bus.subscribe(state_subject(NodeSample, "node1"), lambda m: samples.append(NodeSample.decode(m.data)))
+    settings = {"metrics": {"period_s": 0.5, "host_applications": named}}
+    app = PLAN.build(Context(wire, clock, CommonSettings(node="node1", state_dir=tmp_path), settings))
+    with burning(f"{group}/leaf"):
+        task = asyncio.create_task(app.run())
+        try:
+            await until(lambda: bool(samples) and (samples[-1].host_applications[0].cpu_usage_cores or 0) > 0.1)
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+            await app.close()
+    burner, gone = samples[-1].host_applications
+    assert present(burner.cpu_usage_cores) < 1.5
+    assert present(burner.memory_used_bytes) > 0
+    assert (gone.cpu_usage_cores, gone.memory_used_bytes) == (None, None)
+    assert f"no cgroup {group}/none on this node" in gone.unmeasured
