@@ -228,6 +228,11 @@ class NodeSample(Message):
     """Figures that were not read in this pass for at least one pool or container, because nothing moved there, and
     the age of the oldest. A figure that is not named is as old as the sample."""
 
+    @property
+    def unmeasured_applications(self) -> str:
+        """Which applications outside of pods have no figure, and why; "" where all have."""
+        return "; ".join(f"{one.name}: {one.unmeasured}" for one in self.host_applications if one.unmeasured)
+
     def pool(self, name: str) -> PoolReading | None:
         """The reading of one pool."""
         return next((p for p in self.pools if p.pool == name), None)

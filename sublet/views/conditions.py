@@ -1,4 +1,4 @@
-"""What an operator should know of a node, from qrm, evictor, reporter and central, each said once."""
+"""What an operator should know of a node, from metrics, qrm, evictor, reporter and central, each said once."""
 
 from sublet.views.facts import NodeFacts
 
@@ -7,6 +7,8 @@ def conditions(facts: NodeFacts) -> list[tuple[str, str]]:
     """Type and message of each condition."""
     found = [(c.type, c.message) for c in (facts.allocation.conditions if facts.allocation else ())]
     found += [(str(c.get("type")), str(c.get("message"))) for c in facts.answered("evictor", "conditions", [])]
+    if facts.sample is not None and (unmeasured := facts.sample.unmeasured_applications):
+        found.append(("HostApplicationUnmeasured", unmeasured))
     if failure := facts.answered("reporter", "write_failure", ""):
         found.append(("NodeObjectNotWritten", failure))
     if refused := facts.answered("central", "config", {}).get("refused"):

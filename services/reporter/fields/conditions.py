@@ -55,11 +55,10 @@ def _node_strategy_unread(view: FieldView) -> dict[str, str] | None:
 
 def _applications_unmeasured(view: FieldView) -> dict[str, str] | None:
     """Nothing while every application outside of pods that the settings name has figures."""
-    listed = view.sample.host_applications if view.sample is not None else ()
-    unmeasured = [f"{one.name}: {one.unmeasured}" for one in listed if one.unmeasured]
+    unmeasured = view.sample.unmeasured_applications if view.sample is not None else ""
     if not unmeasured:
         return None
-    why = f"counted as the system's use (metrics.host_applications): {'; '.join(unmeasured)}"
+    why = f"counted as the system's use (metrics.host_applications): {unmeasured}"
     return _row("HostApplicationUnmeasured", True, "Unmeasured", why)
 
 

@@ -31,7 +31,8 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "spec.namespaceSelector", "spec.selector", "spec.probability", "spec.qosClass", "spec.priorityClassName",
         "spec.labelSuffixes", "spec.patch", "status.conditions"),
     f"{NODE_METRICS.plural}.{NODE_METRICS.group}": (
-        "spec.metricCollectPolicy", "status.updateTime", "status.nodeMetric", "status.podsMetric"),
+        "spec.metricCollectPolicy", "status.updateTime", "status.nodeMetric", "status.podsMetric",
+        "status.hostApplicationMetric"),
     f"{NODE_SLOS.plural}.{NODE_SLOS.group}": (
         "spec.resourceUsedThresholdWithBE", "spec.resourceQOSStrategy", "spec.cpuBurstStrategy", "spec.systemStrategy",
         "spec.hostApplications"),

@@ -102,6 +102,18 @@ def test_on_a_narrow_terminal_only_lists_of_cpus_are_folded(answers: dict[str, A
     assert all(len(line) <= 80 for line in lines)
 
 
+def test_an_application_that_is_not_measured_is_a_condition(answers: dict[str, Any]) -> None:
+    listed = [{"name": "nginx"}, {"name": "yarn", "unmeasured": "no cgroup y on this node"}]
+    answers["metrics"]["sample"]["host_applications"] = listed
+    facts = read("node1", answers)
+    assert "HostApplicationUnmeasured: yarn: no cgroup y on this node" in " ".join(
+        shown(status.render(facts), 200).split()
+    )
+    assert {"type": "HostApplicationUnmeasured", "message": "yarn: no cgroup y on this node"} in (
+        status.as_json(facts)["conditions"]
+    )
+
+
 @pytest.mark.parametrize("command", ["status", "top"])
 def test_in_a_pipe_no_line_is_folded(
     command: str, answers: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
