@@ -9,6 +9,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
+    from rich.console import RenderableType
     from rich.table import Table
 
 NONE = "-"
@@ -46,6 +47,18 @@ def columns(header: Sequence[str], rows: Iterable[Sequence[str]], *, right: Coll
     with console.capture() as captured:
         console.print(table_of(header, rows, right=right), soft_wrap=False)
     return "\n".join(line.rstrip() for line in captured.get().splitlines())
+
+
+def print_rendered(renderable: "RenderableType") -> None:
+    """Print a screen as wide as may be; in a pipe no line is folded, and none has blanks behind it."""
+    from rich.console import Console
+
+    console = Console(width=output_columns())
+    with console.capture() as captured:
+        console.print(renderable)
+    text = captured.get()
+    # A terminal's own signs may stand behind the blanks there.
+    print(text if console.is_terminal else "\n".join(line.rstrip() for line in text.splitlines()) + "\n", end="")
 
 
 def table_of(

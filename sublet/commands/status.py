@@ -42,9 +42,7 @@ def status(
 
     async def show(bus: Bus, where: AskTarget) -> int:
         # Only where somebody can be asked: what shows the answers takes as long to load as the bus.
-        from rich.console import Console
-
-        from sublet.output import output_columns
+        from sublet.output import print_rendered
         from sublet.views import status as view
         from sublet.views.facts import read
         from sublet.views.headline import headline
@@ -53,7 +51,7 @@ def status(
             print_error(cost)
         facts = read(where.node, await ask_all(bus, where.node, where.services))
         if wanted.is_table:
-            Console(width=output_columns()).print(view.render(facts, service_logs(), wide=wanted.kind == "wide"))
+            print_rendered(view.render(facts, service_logs(), wide=wanted.kind == "wide"))
         else:
             typer.echo(f"node/{facts.node}" if wanted.kind == "name" else document_text(view.as_json(facts), wanted))
         if len(facts.silent) == len(facts.answers):

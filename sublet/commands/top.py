@@ -26,7 +26,7 @@ def top(once: Annotated[bool, typer.Option("--once", help="Print one frame and e
 
     from shared.ports import Bus
     from sublet.ask import NOT_THERE, AskTarget, ask_all, run
-    from sublet.output import output_columns
+    from sublet.output import print_rendered
     from sublet.views import top as view
     from sublet.views.facts import NodeFacts, read
 
@@ -40,12 +40,12 @@ def top(once: Annotated[bool, typer.Option("--once", help="Print one frame and e
         return 0
 
     async def show(bus: Bus, where: AskTarget) -> int:
-        console = Console(width=output_columns())
+        console = Console()
         dumb = console.is_dumb_terminal or os.environ.get("TERM", "") in ("", "dumb", "unknown")
         if not once and not dumb and console.is_terminal and sys.stdin.isatty():
             return await follow(bus, where)
         facts = await look(bus, where, SCREEN)
-        console.print(view.render(facts))
+        print_rendered(view.render(facts))
         return NOT_THERE if facts.sample is None else 0
 
     run(show)

@@ -137,6 +137,7 @@ def test_in_a_pipe_no_line_is_folded(
     printed = capsys.readouterr().out.splitlines()
     assert [line for line in printed if line.split()[:2] == ["share", listed]]
     assert command == "top" or [line for line in printed if why in line]
+    assert [line for line in printed if line != line.rstrip()] == []
 
 
 def test_one_frame_of_top(answers: dict[str, Any]) -> None:
