@@ -1,4 +1,4 @@
-"""The tenants need what is usual for them, what they use now, and a margin that the node has learned.
+"""The tenants need what is usual for them, and a margin that the node has learned (docs/adaptive-policy.md).
 
 The margin follows from the rises that the node has seen (`core/prediction/margin`): a calm node keeps little above the
 need, a restless one more. It takes the place of the common reserve and pace, which are the same everywhere: a spike is
@@ -49,7 +49,7 @@ class AdaptiveSettings(PolicySettings):
     margin_factor: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 4.0
     """The margin is so many times that rise and what larger ones exceed it by; less offers more, at more risk."""
     min_margin_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
-    """Cores of margin in any case."""
+    """Cores of margin in any case; with a factor below 1 that part of them."""
     cold_start_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 600.0
     """Seconds that have to be observed before the margin is used; canonical decides until then."""
     max_miss_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
@@ -78,15 +78,13 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     forecast = state.last
     if forecast is None:
         return state, _canonical(by_rule, "no forecast", {})
-    # What is used now is the least that counts, whoever decides.
-    by_rule = replace(by_rule, cores=max(by_rule.cores, wanted + need.asked_cores))
+    bound = max(wanted, min(forecast.bound_cores, cpus)) + need.asked_cores
+    # Whoever decides, the forecast counts: what was learned so far is too little, and canonical may be less still.
+    by_rule = replace(by_rule, cores=max(by_rule.cores, wanted + need.asked_cores, bound - view.region_reserve_cores))
     numbers = _numbers(state, forecast, need.asked_cores)
     if state.learned_s < settings.cold_start_s:
         return state, _canonical(by_rule, f"less than {settings.cold_start_s:g} s observed", numbers)
-    bound = max(wanted, min(forecast.bound_cores, cpus)) + need.asked_cores
     if state.missed_ratio > settings.max_miss_ratio:
-        # The wider one of both: what was learned is too little, and canonical may be less still.
-        by_rule = replace(by_rule, cores=max(by_rule.cores, bound - view.region_reserve_cores))
         return state, _canonical(by_rule, "too many needs rose above the forecast", numbers)
     why = Reason(rule="adaptive: what is expected + learned margin, at least what is used now", numbers=numbers)
     return state, Demand(bound, by_rule.memory_bytes, (why,))

@@ -90,6 +90,13 @@ def test_canonical_decides_while_the_node_is_cold_with_the_common_reserve_and_pa
     assert warm.why[0].rule == "adaptive: what is expected + learned margin, at least what is used now"
 
 
+def test_what_a_cold_node_has_learned_counts_where_it_is_more_than_canonical() -> None:
+    state, cold = lived([*noise(250, 10.0, 8.0), 10.0])
+    assert cold.common
+    assert cold.cores + 4.0 == pytest.approx(present(state.last).bound_cores), "the common reserve of 4 is added to it"
+    assert cold.cores > 1.25 * 10.0
+
+
 def test_without_figures_canonical_decides_and_nothing_is_learned() -> None:
     for seen in (view(container(None)), view(container(5.0)).blind()):
         state, demand = POLICY.judge(WARM, seen, 3602.0, SETTINGS)
@@ -103,6 +110,12 @@ def test_a_node_that_never_rises_keeps_the_least_margin_within_the_hour() -> Non
     state, demand = lived([5.0] * HOUR)
     assert margin_of(state) == SETTINGS.min_margin_cores
     assert demand.cores == pytest.approx(6.0, rel=0.05), "what is usual is known to 5 %"
+
+
+@pytest.mark.parametrize(("factor", "cores"), [(4.0, 1.0), (1.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
+def test_a_factor_below_one_takes_its_part_of_the_least_margin_as_well(factor: float, cores: float) -> None:
+    state, _ = lived([5.0] * HOUR, settings=AdaptiveSettings(margin_factor=factor))
+    assert margin_of(state) == pytest.approx(cores)
 
 
 def test_a_restless_node_keeps_more_than_a_calm_one() -> None:
@@ -151,7 +164,8 @@ def test_a_spike_that_is_over_is_not_kept() -> None:
     state, _ = lived([15.0], state, 7200.0)
     assert state.staying_ratio(5.0) < 0.1
     assert present(state.last).expected_cores < 6.0
-    assert present(state.last).bound_cores >= 15.0, "never less than what is used now"
+    narrow = replace(present(state.last), margin_cores=1.0)
+    assert narrow.bound_cores == 15.0, "never less than what is used now"
 
 
 def test_a_level_that_stays_is_expected_to_stay() -> None:
@@ -177,6 +191,15 @@ def test_more_need_never_gives_tenants_less(before: list[float], now: float, mor
     _, less = lived([now], state, 1000.0)
     _, larger = lived([now + more], state, 1000.0)
     assert larger.cores >= less.cores - 1e-9
+
+
+def test_a_small_rise_after_a_large_one_does_not_narrow_the_margin_of_its_own_round() -> None:
+    """It makes rises smaller on average: that counts from the next round on."""
+    past, _ = lived([*[5.0] * 600, 8.0, *[5.0] * 600])
+    _, calm = lived([5.0], past, 2402.0)
+    _, risen = lived([5.5], past, 2402.0)
+    assert risen.cores >= calm.cores
+    assert margin_of(lived([5.5, 5.5], past, 2402.0)[0]) < margin_of(past)
 
 
 @given(needs, st.integers(0, 39))

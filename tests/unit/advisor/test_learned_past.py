@@ -6,12 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from advisor_world import MakeFields, MakePod, Node
+from advisor_world import MakeFields, MakePod, MakeSample, Node
 from fixture_types import Virtual
 from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.observation.sample_view import view_of
 from services.advisor.core.prediction.margin import LearnedMargin
 from services.advisor.core.prediction.stored_margin import (
     MAX_MARGINS_BYTES,
@@ -20,7 +22,10 @@ from services.advisor.core.prediction.stored_margin import (
     margins_of,
     margins_text,
 )
-from services.advisor.learned_past import KEEP_S, MAX_PAST_BYTES
+from services.advisor.core.round.decide import SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
+from services.advisor.learned_past import KEEP_S, MAX_PAST_BYTES, LearnedPast
+from services.advisor.policies import adaptive, canonical
 from services.advisor.policies.adaptive import AdaptiveSettings
 from shared.adapters.files.past import PastFile
 from shared.errors import Unavailable
@@ -164,6 +169,14 @@ def test_a_policy_without_a_past_leaves_the_file_as_it_is(virtual: Virtual, busy
     file = Kept(b"what another policy has learned")
     virtual(decided(Node({}, past=file), busy, passes=2))
     assert file.writes == 0
+
+
+def test_what_canonical_decided_meanwhile_is_not_written(pod: MakePod, sample: MakeSample) -> None:
+    file = Kept(b"what it has learned")
+    view = view_of(sample(pod("a", cpu_usage_cores=5.0)), Bounds.of(48, smt=True))
+    done = decide(view, 0.0, ConfiguredPolicy(canonical.POLICY, canonical.CanonicalSettings()), SizingRules(), None)
+    LearnedPast(file).keep(adaptive.POLICY, done, 0.0, WALL_S)
+    assert file.text == b"what it has learned"
 
 
 def test_the_file_is_read_up_to_its_bound(tmp_path: Path) -> None:

@@ -40,5 +40,6 @@ def test_on_restless_services_it_keeps_its_bounds(seed: int, oracle_percent: flo
     (found,) = scores(read_recording(f"seed-{seed}", made), "adaptive")
     assert found["oracle_percent"] >= oracle_percent
     assert found["violation_ppm"] <= 700
-    assert found["evictions"] <= 16
+    # Canonical's own are 44 to 49; those of the cold node are more than half of these.
+    assert found["evictions"] <= 22
     assert found["goodput_core_hours"] >= 22

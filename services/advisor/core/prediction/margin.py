@@ -21,9 +21,9 @@ MAX_GAP_S = 600.0
 """After a longer silence the next reading is no rise of the last one."""
 KNOWN_ROUNDS = 20.0
 """The learned margin counts half once so many rounds could have risen above the percentile."""
-GUESSED_NEED_RATIO = 0.2
-GUESSED_CPU_RATIO = 1 / 16
-"""The guess: these parts of the need and of the machine."""
+GUESSED_NEED_RATIO = 0.05
+GUESSED_CPU_RATIO = 1 / 64
+"""The guess for percentile and mean excess: these parts of the need and of the machine."""
 USUAL_WEIGHT = 1e-3
 """How much a usual need above the usual would count that stays whole: decides while no excess has been seen."""
 JUDGED_ROUNDS = 200.0
@@ -102,8 +102,9 @@ class LearnedMargin:
         known = judged / (judged + KNOWN_ROUNDS)
         widened = max(1.0, self.missed_ratio / (TOLERATED_MISSES * rules.claimed_misses))
         guessed = GUESSED_NEED_RATIO * expected + GUESSED_CPU_RATIO * cpus
-        margin = known * widened * rules.factor * (rise + excess) + (1 - known) * guessed
-        margin = max(rules.least_cores, margin)
+        margin = rules.factor * (known * widened * (rise + excess) + (1 - known) * guessed)
+        # A factor below 1 takes a risk on purpose: the least margin must not undo it.
+        margin = max(rules.least_cores * min(1.0, rules.factor), margin)
         return replace(after, last=Forecast(now_s, need_cores, usual, expected, rise, excess, known, widened, margin))
 
     def _with_rise(self, need_cores: float, now_s: float, rules: MarginRules) -> "LearnedMargin":
