@@ -47,8 +47,9 @@ def kinds() -> dict[str, Decision]:
     _import_below(shared_questions)
     _import_below(reference)
     for service in pkgutil.iter_modules(services.__path__, f"{services.__name__}."):
+        # What lies beside the services and is none has no parts.
         package = importlib.import_module(service.name)
-        for part in pkgutil.iter_modules(package.__path__):
+        for part in pkgutil.iter_modules(getattr(package, "__path__", [])):
             if part.name == WING:
                 _import_below(importlib.import_module(f"{service.name}.{part.name}"))
     return decisions()
