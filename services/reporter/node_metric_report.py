@@ -169,7 +169,9 @@ class NodeMetricReport:
             self._due_s = now_s + FIRST_S
             return
         if (lent := self._lent()) is not None:
-            figures = replace(figures, prod_reclaimable=UsedResources(lent.cpu_millis, lent.memory_bytes))
+            peak = None if lent.peak is None else UsedResources(lent.peak.cpu_millis, lent.peak.memory_bytes)
+            reclaimable = UsedResources(lent.cpu_millis, lent.memory_bytes)
+            figures = replace(figures, prod_reclaimable=reclaimable, prod_peak=peak)
         self._due_s = now_s + period_s
         # Whoever has deleted it meant to have it anew.
         if self._written is not None and not self._news(self._written, figures, now_s) and standing.get("status"):

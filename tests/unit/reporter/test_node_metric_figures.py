@@ -217,6 +217,8 @@ def figures(cpu_millis: int = 1000, memory_bytes: int = GIB, pods: Any = ()) -> 
         (figures(1051), True),
         (figures(1000, GIB + GIB // 20), False),
         (figures(1000, GIB * 2), True),
+        (replace(figures(), prod_reclaimable=UsedResources(1, 1)), True),
+        (replace(figures(), prod_peak=UsedResources(1, 1)), True),
     ],
 )
 def test_an_amount_has_changed_beyond_a_small_part_of_it(now: NodeMetricFigures, *, differs: bool) -> None:
@@ -276,7 +278,9 @@ def declared(schema: Any, value: Any) -> bool:
 def test_the_kind_declares_all_that_is_written(at: Any) -> None:
     (version,) = yaml.safe_load(CRD.read_text())["spec"]["versions"]
     schema = version["schema"]["openAPIV3Schema"]["properties"]
-    found = replace(known(followed([at(reading("web"))] * 300)), prod_reclaimable=UsedResources(1, 1))
+    one = UsedResources(1, 1)
+    found = known(followed([at(reading("web"))] * 300))
+    found = replace(found, prod_reclaimable=one, prod_peak=one, numas=((0, one),))
     status = node_metric_status(found, datetime(2026, 1, 1, tzinfo=UTC))
     assert declared(schema["status"], status)
     assert not declared(schema["status"], {"nodeMetric": {"another": {}}})

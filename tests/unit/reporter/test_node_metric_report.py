@@ -10,6 +10,7 @@ from fixture_types import Virtual
 from metered_node import GIB, ON, Node, Play, player
 
 from services.reporter.app import ReporterApp
+from services.reporter.core.mid.peaks import UsedAmounts
 from services.reporter.core.mid.reclaimable import ProdReclaimable
 from services.reporter.node_metric_report import NO_API_SERVER, UNCHANGED_S
 from services.reporter.ports import ReporterPorts
@@ -134,13 +135,16 @@ def test_what_prod_pods_lend_is_told_where_it_is_known(play: Play) -> None:
         await node.measure(20)
         assert node.status is not None
         assert "prodReclaimableMetric" not in node.status
-        node.lent = ProdReclaimable(1500, GIB)
+        assert "prodPeakMetric" not in node.status
+        node.lent = ProdReclaimable(1500, GIB, peak=UsedAmounts(2500, 3 * GIB))
         await node.measure(60)
 
     node = play(story)
     assert node.status is not None
     resources = {"cpu": "1500m", "memory": str(GIB)}
     assert node.status["prodReclaimableMetric"] == {"resource": {"resources": resources}}
+    resources = {"cpu": "2500m", "memory": str(3 * GIB)}
+    assert node.status["prodPeakMetric"] == {"resource": {"resources": resources}}
     assert node.writes == 2
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 from fixture_types import NewSample
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from mid_node import GIB, MID, TEN, NewNode, near, node_of_ten, reading
 
@@ -172,3 +172,46 @@ def test_a_pod_without_a_figure_is_not_learnt_and_lends_nothing(ten_cpus: NewNod
     assert set(used_now(sample)) == {PROD, SYSTEM}
     assert lent(sample).cpu_millis == 0
     assert SYSTEM not in used_now(ten_cpus(reading("web", 10), cpu_usage_cores=None))
+
+
+@pytest.mark.parametrize(
+    ("pods", "millis"),
+    [
+        pytest.param([reading("web", 1000)], 1100 + 1100, id="with the system, which stands in no pod"),
+        pytest.param([reading("web", 3900), reading("api", 100)], 4400 + 1100, id="of all together"),
+        pytest.param([reading("db", 100, qos="dedicated_cores")], 4000 + 1100, id="CPUs of its own by request"),
+        pytest.param([reading("dns", 4900, qos="system_cores")], 5390 + 1100, id="or by use, where that is more"),
+        pytest.param([reading("job", 3000, qos="reclaimed_cores")], 1100, id="no batch pod"),
+        pytest.param([reading("web", 1000, terminating=True)], 1100 + 1100, id="who ends is part of all together"),
+    ],
+)
+def test_the_peak_of_prod_pods_and_the_system(ten_cpus: NewNode, pods: list[PodReading], millis: int) -> None:
+    peak = lent(ten_cpus(*pods)).peak
+    assert peak is not None
+    # Rounded up to the bound of a bucket.
+    assert near(millis, peak.cpu_millis)
+
+
+def test_a_pod_that_is_not_known_peaks_at_its_request(ten_cpus: NewNode) -> None:
+    known = ten_cpus(reading("web", 1000))
+    found = lent(ten_cpus(reading("web", 1000), reading("new", 10)), learnt(known)).peak
+    assert found is not None
+    assert near(1100 + 4000, found.cpu_millis)
+    assert found.memory_bytes >= 4 * GIB
+    ending = ten_cpus(reading("web", 1000), reading("new", 10, terminating=True))
+    assert lent(ending, learnt(known)).peak == lent(known).peak
+
+
+def test_without_a_past_of_the_system_there_is_no_peak(ten_cpus: NewNode) -> None:
+    sample = ten_cpus(reading("web", 1000))
+    assert lent(sample, learnt(sample, MINUTES - 1)).peak is None
+
+
+@given(used=st.lists(st.integers(0, 2200), max_size=4))
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_law_what_is_lent_and_the_peak_are_no_more_than_there_is(ten_cpus: NewNode, used: list[int]) -> None:
+    sample = ten_cpus(*(reading(f"p{number}", millis) for number, millis in enumerate(used)))
+    found = lent(sample)
+    assert found.peak is not None
+    assert found.cpu_millis == 0 or found.cpu_millis + found.peak.cpu_millis <= TEN.cpu_millis
+    assert found.memory_bytes == 0 or found.memory_bytes + found.peak.memory_bytes <= TEN.memory_bytes

@@ -28,6 +28,10 @@ class PredictionRules:
     cold_start_s: float = COLD_START_S
     safety_margin_percent: int = SAFETY_MARGIN_PERCENT
 
+    def with_margin(self, amount: int) -> int:
+        """A peak as it is counted, rounded up."""
+        return -(-amount * (100 + self.safety_margin_percent) // 100)
+
 
 @dataclass(frozen=True, slots=True)
 class ProdReclaimable:
@@ -37,6 +41,8 @@ class ProdReclaimable:
     memory_bytes: int = 0
     known_pods: int = 0
     new_pods: int = 0
+    peak: UsedAmounts | None = None
+    """What prod pods and the system will use at most, margins and all; None where their past is too short."""
 
 
 def used_now(sample: NodeSample) -> dict[str, UsedAmounts]:
@@ -84,25 +90,50 @@ def prod_reclaimable(
         by_all = min(sum(requests.values()), all_has) - all_used
         return max(0, min(by_pods, by_all))
 
-    def with_margin(amount: int) -> int:
-        return -(-amount * (100 + rules.safety_margin_percent) // 100)
-
     lending = [(pod, peak) for pod, peak in known if _lends_cpu(pod)]
     return ProdReclaimable(
         lent(
             {pod.uid: asked_cpu_millis(pod) for pod, _ in lending},
-            {pod.uid: with_margin(peak.cpu_millis) for pod, peak in lending},
-            with_margin(sum(peak.cpu_millis for peak in together if peak is not None)),
+            {pod.uid: rules.with_margin(peak.cpu_millis) for pod, peak in lending},
+            rules.with_margin(sum(peak.cpu_millis for peak in together if peak is not None)),
             allocatable.cpu_millis,
         ),
         lent(
             {pod.uid: asked_memory_bytes(pod) for pod, _ in known},
-            {pod.uid: with_margin(peak.memory_bytes) for pod, peak in known},
-            with_margin(sum(peak.memory_bytes for peak in together if peak is not None)),
+            {pod.uid: rules.with_margin(peak.memory_bytes) for pod, peak in known},
+            rules.with_margin(sum(peak.memory_bytes for peak in together if peak is not None)),
             allocatable.memory_bytes,
         ),
         known_pods=len(known),
         new_pods=new_pods,
+        peak=_peak([pod for pod in every if not pod.terminating], peaks, together, rules),
+    )
+
+
+def _peak(
+    pods: Iterable[Pod],
+    peaks: Mapping[str, UsedAmounts | None],
+    together: Iterable[UsedAmounts | None],
+    rules: PredictionRules,
+) -> UsedAmounts:
+    """The larger of two sums: of each pod's peak, and of the peak of all together with the system's.
+
+    A pod that is not known counts by its request. So does the CPU of those that lend none, in both sums, for it is
+    theirs whether they use it or not.
+    """
+    own_millis = by_pod_millis = by_pod_bytes = 0
+    for pod in pods:
+        peak, asked_millis = peaks[pod.uid], asked_cpu_millis(pod)
+        by_pod_bytes += asked_memory_bytes(pod) if peak is None else rules.with_margin(peak.memory_bytes)
+        used_millis = asked_millis if peak is None else rules.with_margin(peak.cpu_millis)
+        if _lends_cpu(pod):
+            by_pod_millis += used_millis
+        else:
+            own_millis += max(asked_millis, used_millis)
+    known = [peak for peak in together if peak is not None]
+    return UsedAmounts(
+        own_millis + max(by_pod_millis, rules.with_margin(sum(peak.cpu_millis for peak in known))),
+        max(by_pod_bytes, rules.with_margin(sum(peak.memory_bytes for peak in known))),
     )
 
 

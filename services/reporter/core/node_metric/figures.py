@@ -55,6 +55,8 @@ class NodeMetricFigures:
     """By NUMA node, ascending; one without a figure is left out."""
     prod_reclaimable: UsedResources | None = None
     """What prod pods asked for and, by their past, do not use; None where that is not known."""
+    prod_peak: UsedResources | None = None
+    """What prod pods and the system will use at most by their past."""
 
     def differs(self, other: "NodeMetricFigures", percent: int) -> bool:
         """Whether pods came, went or changed class, or an amount moved by more than this percent of what it was."""
@@ -67,6 +69,8 @@ class NodeMetricFigures:
         yield ("system",), self.system
         if self.prod_reclaimable is not None:
             yield ("prod_reclaimable",), self.prod_reclaimable
+        if self.prod_peak is not None:
+            yield ("prod_peak",), self.prod_peak
         for whose, windows in (("node", self.node_windows), ("system", self.system_windows)):
             for window in windows:
                 yield from (((whose, window.window_s, name), used) for name, used in window.used.items())

@@ -29,6 +29,8 @@ def node_metric_status(figures: NodeMetricFigures, wall: datetime) -> Document:
         status["hostApplicationMetric"] = [_application(one) for one in figures.applications]
     if figures.prod_reclaimable is not None:
         status["prodReclaimableMetric"] = {"resource": _resources(figures.prod_reclaimable)}
+    if figures.prod_peak is not None:
+        status["prodPeakMetric"] = {"resource": _resources(figures.prod_peak)}
     return status
 
 
