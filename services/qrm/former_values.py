@@ -12,6 +12,9 @@ from services.qrm.core.isolation.wanted import Key
 from services.qrm.ports import FormerValueStore
 from shared.core.cgroups.knobs import Knob
 
+DeviceKey = tuple[str, Knob, str]
+"""Group, knob and device number; that is empty where the knob has one value."""
+
 
 @dataclass(slots=True)
 class FormerValues:
@@ -20,7 +23,7 @@ class FormerValues:
     store: FormerValueStore | None = None
     exists: Callable[[str], bool] = lambda _group: True
     """Whether a group is there: what is known of one that has ended is dropped with the next write."""
-    _found: dict[Key, FormerValue] = field(default_factory=dict)
+    _found: dict[DeviceKey, FormerValue] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
         """Whether anything may be in force that is to be given back."""
@@ -34,10 +37,14 @@ class FormerValues:
             OSError: it cannot be read.
         """
         if self.store is not None:
-            self._found = {(one.group, one.knob): one for one in self.store.load()}
+            self._found = {(one.group, one.knob, one.device): one for one in self.store.load()}
 
     def of(self, knobs: Collection[Knob]) -> Mapping[Key, FormerValue]:
         """What is on record of these knobs."""
+        return {key[:2]: one for key, one in self._found.items() if key[1] in knobs and not key[2]}
+
+    def of_devices(self, knobs: Collection[Knob]) -> Mapping[DeviceKey, FormerValue]:
+        """What is on record of knobs that have a value for each device."""
         return {key: one for key, one in self._found.items() if key[1] in knobs}
 
     def keep(self, fresh: Iterable[FormerValue]) -> None:
@@ -46,7 +53,7 @@ class FormerValues:
         Raises:
             OSError: they are not on record, so nothing may be written there.
         """
-        changed = {(one.group, one.knob): one for one in fresh}
+        changed = {(one.group, one.knob, one.device): one for one in fresh}
         if any(self._found.get(key) != one for key, one in changed.items()):
             self._save({**{key: one for key, one in self._found.items() if self.exists(key[0])}, **changed})
 
@@ -56,11 +63,19 @@ class FormerValues:
         Raises:
             OSError: the record still says it, and so does this.
         """
+        self.forget_devices((*key, "") for key in keys)
+
+    def forget_devices(self, keys: Iterable[DeviceKey]) -> None:
+        """As `forget`.
+
+        Raises:
+            OSError: the record still says it, and so does this.
+        """
         gone = self._found.keys() & set(keys)
         if gone:
             self._save({key: one for key, one in self._found.items() if key not in gone})
 
-    def _save(self, found: dict[Key, FormerValue]) -> None:
+    def _save(self, found: dict[DeviceKey, FormerValue]) -> None:
         if self.store is not None:
             self.store.save(list(found.values()))
         self._found = found

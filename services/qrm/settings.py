@@ -4,8 +4,9 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Annotated, Self
 
-from pydantic import Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from services.qrm.core.isolation.block_io import BlockLimits
 from services.qrm.core.isolation.cache import CacheShare
 from services.qrm.core.isolation.memory_qos import AUTO
 from services.qrm.core.isolation.quota_burst import QuotaBurstRules
@@ -220,6 +221,57 @@ class QuotaBurstSettings(Settings):
         return QuotaBurstRules(**self.model_dump())
 
 
+Rate = Annotated[int, Field(ge=0, lt=1 << 63)]
+
+
+class DiskSettings(BaseModel):
+    """Limits of one disk."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    device: Annotated[str, Field(pattern=r"^[a-zA-Z0-9][-a-zA-Z0-9_.]{0,62}$")]
+    """Name of the disk as in /sys/class/block, such as sda or nvme0n1; of a partition the whole disk is bounded."""
+    read_bps: Rate = 0
+    """Bytes by second that are read at most; 0: no bound."""
+    write_bps: Rate = 0
+    """Bytes by second that are written at most; 0: no bound."""
+    read_iops: Rate = 0
+    """Reads by second at most; 0: no bound."""
+    write_iops: Rate = 0
+    """Writes by second at most; 0: no bound."""
+    weight_percent: Annotated[int, Field(ge=1, le=100)] = 100
+    """Weight beside groups that have 100, where the kernel weighs disks (io.cost), in percent; 100: as others."""
+
+    def rule(self) -> BlockLimits:
+        """As the core takes it."""
+        return BlockLimits(**self.model_dump())
+
+
+class BlockIoSettings(Settings):
+    """Limits of disks for batch work, as Koordinator's blkio has them; `services.qrm.core.isolation.block_io`."""
+
+    enabled: bool = False
+    """Whether they are written, on Kubernetes; a kernel without the files is the condition KernelLacks."""
+    reclaimed_cores: Annotated[tuple[DiskSettings, ...], Field(max_length=16)] = ()
+    """Disks with their limits for all batch pods (BE) together; for each by itself where its group holds others too.
+    Each with `device`, the name of the disk as in /sys/class/block, such as sda or nvme0n1 (of a partition the whole
+    disk is bounded), `read_bps` and `write_bps` in bytes by second, `read_iops` and `write_iops` in operations by
+    second (0: no bound), and `weight_percent` (1 to 100) beside groups that have 100, where the kernel weighs disks
+    (io.cost)."""
+
+    @model_validator(mode="after")
+    def _each_once(self) -> Self:
+        names = [one.device for one in self.reclaimed_cores]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ValueError(f"reclaimed_cores names the disk {twice} twice; keep one")
+        return self
+
+    def rules(self) -> tuple[BlockLimits, ...]:
+        """As the core takes them; none where it is off."""
+        return tuple(one.rule() for one in self.reclaimed_cores) if self.enabled else ()
+
+
 class QrmSettings(Settings):
     """How qrm places and writes."""
 
@@ -261,6 +313,8 @@ class QrmSettings(Settings):
     """Whose turn it is on a CPU, on kernels that have `cpu.bvt_warp_ns`; off unless `enabled`."""
     resctrl: ResctrlSettings = ResctrlSettings()
     """Parts of L3 cache and memory bandwidth by class, where the machine has resctrl; off unless `enabled`."""
+    block_io: BlockIoSettings = BlockIoSettings()
+    """Limits of disks for batch work on Kubernetes; off unless `enabled`."""
     starts: StartSettings = StartSettings()
     """Reclaimed pods that keep kubelet's weight and width until their containers run."""
     keeper: bool = True
@@ -277,6 +331,7 @@ class QrmSettings(Settings):
             self.group_identity.rules(),
             machine_bytes,
             self.resctrl.rules(),
+            self.block_io.rules(),
         )
 
     def pool_names(self, *, in_cluster: bool) -> tuple[str, ...] | None:

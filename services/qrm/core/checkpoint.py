@@ -19,6 +19,8 @@ class FormerValue(BaseModel):
 
     group: Annotated[str, Field(pattern=rf"^{_STEP}(/{_STEP})*$", max_length=4096)]
     knob: Knob
+    device: Annotated[str, Field(pattern=r"^([0-9]{1,4}:[0-9]{1,7})?$")] = ""
+    """The number of the device, of knobs that have a value for each."""
     value: Amount
     wrote: Annotated[tuple[Amount, ...], Field(max_length=8)] = ()
     """What may have been written since, where only that is ours to take back; none: whatever is there is."""

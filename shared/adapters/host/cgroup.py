@@ -24,10 +24,27 @@ GONE = (errno.ENOENT, errno.ENODEV)  # docs/facts/linux-cgroups.md#a-group-that-
 _INHERIT_TRIES = 3  # the parent's set may be changed by qrm between reading it and taking it over
 
 
+def _written(path: Path, text: str, flags: int) -> bool:
+    try:
+        # No O_CREAT: where the kernel offers no such file there is nothing to write to.
+        descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | flags)
+        try:
+            os.write(descriptor, text.encode())
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        # A line names a device too, and ENODEV is said of that as well: then the file is there.
+        if error.errno in GONE and not (error.errno == errno.ENODEV and not flags and path.exists()):
+            return False
+        raise
+    return True
+
+
 class Cgroups:
     """Reads and writes below `<host_root>/sys/fs/cgroup`."""
 
     def __init__(self, host_root: Path) -> None:
+        self.host_root = host_root
         self.root = host_root / "sys/fs/cgroup"
         self.version: Version = 2 if (self.root / "cgroup.controllers").exists() else 1
         if self.version == 1 and not (self.root / "cpuset").is_dir():
@@ -109,18 +126,15 @@ class Cgroups:
         text = to_file(knob, value, self.version)
         if not text:
             raise ValueError(f"cgroup {group!r}: an empty {knob} is never written; name at least one CPU or node")
-        try:
-            # No O_CREAT: where the kernel offers no such file there is nothing to write to.
-            descriptor = os.open(path, os.O_WRONLY | os.O_TRUNC | os.O_NOFOLLOW)
-            try:
-                os.write(descriptor, text.encode())
-            finally:
-                os.close(descriptor)
-        except OSError as error:
-            if error.errno in GONE:
-                return False
-            raise
-        return True
+        return _written(path, text, os.O_TRUNC)
+
+    def write_line(self, group: str, name: str, line: str, controller: str = "") -> bool:
+        """Write a line to a file that has one for each device; False where there is no such file, or no group.
+
+        Raises:
+            OSError: the kernel refused the line.
+        """
+        return _written(self.folder(group, controller) / name, f"{line}\n", 0)
 
     def make(self, group: str) -> None:
         """Create a cgroup and its parents in every hierarchy; a fresh one takes its parent's CPUs and nodes.

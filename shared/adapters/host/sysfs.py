@@ -11,6 +11,7 @@ from shared.errors import Unavailable, Unfit
 
 _CPUS = "sys/devices/system/cpu"
 _NODES = "sys/devices/system/node"
+_DEVICE_NUMBER = re.compile(r"[0-9]{1,4}:[0-9]{1,7}")
 
 
 def read_topology(host_root: Path) -> Topology:
@@ -139,3 +140,12 @@ def _numbered(folder: Path, prefix: str) -> list[int]:
     except FileNotFoundError:
         return []
     return [int(match[1]) for name in names if (match := re.fullmatch(rf"{prefix}(\d+)", name))]
+
+
+def disk_number(host_root: Path, name: str) -> str | None:
+    """The device number ("8:0") of a block device by its name, of a partition that of its disk; None: not there."""
+    folder = host_root / "sys/class/block" / name
+    # The link leads to the device's folder, which for a partition lies in that of its disk.
+    whole = folder / ".." if (folder / "partition").exists() else folder
+    text = (read_text(f"{whole}/dev") or "").strip()
+    return text if _DEVICE_NUMBER.fullmatch(text) else None

@@ -38,6 +38,12 @@ class Knob(StrEnum):
     WMARK_SCALE = "memory.wmark_scale_factor"  # permill of the limit between the two marks
     WMARK_MIN_ADJ = "memory.wmark_min_adj"  # percent by which the machine's least watermark differs here
     GROUP_IDENTITY = "cpu.bvt_warp_ns"  # -1 to 2: whose turn it is
+    # One value a disk; 0: none. Their files are in `shared.core.cgroups.block_io`.
+    IO_READ_BPS = "io.read_bps"  # bytes by second
+    IO_WRITE_BPS = "io.write_bps"  # bytes by second
+    IO_READ_IOPS = "io.read_iops"  # operations by second
+    IO_WRITE_IOPS = "io.write_iops"  # operations by second
+    IO_WEIGHT = "io.weight"  # 1 to 100, where a group without has 100
 
 
 @dataclass(frozen=True, slots=True)

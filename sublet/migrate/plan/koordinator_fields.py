@@ -123,15 +123,13 @@ THRESHOLDS: Mapping[str, FieldRule] = {
     "cpuEvictLowerPercent": _TENANTS_FOR_CPU,
     "evictEnabledPriorityThreshold": _nothing("reclaimed pods alone are evicted for this; protect others by namespace"),
 }
-_RESCTRL = _nothing(
-    "qrm.resctrl does it on one host alone, nothing on Kubernetes yet: the chart mounts /sys read-only; leave koordlet "
-    "on nodes that need it, or do without"
-)
 _OF_KERNEL = _nothing(f"settings of the node's kernel: {_NOT_YET}; set them by the node's own configuration")
 FIELDS: Mapping[SloKey, Mapping[str, FieldRule]] = {
     "colocation-config": COLOCATION,
     "resource-threshold-config": THRESHOLDS,
-    "resource-qos-config": {"": _nothing(f"disks and network by class: {_NOT_YET}"), "resctrlQOS": _RESCTRL},
+    "resource-qos-config": {
+        "": _nothing(f"network by class, disks that are not named by a device, and disks of tenants: {_NOT_YET}")
+    },
     "cpu-burst-config": {
         "policy": FieldRule("settings.qrm.burst_percent", gate="CPUBurst", also="settings.qrm.quota_burst.enabled"),
         "cpuBurstPercent": FieldRule("settings.qrm.burst_percent", "at most what the quota is", gate="CPUBurst"),
@@ -156,10 +154,18 @@ FIELDS: Mapping[SloKey, Mapping[str, FieldRule]] = {
 QUALITY_PARTS: Mapping[str, tuple[str, str]] = {
     "memoryQOS": ("settings.qrm.memory_qos.", "CgroupReconcile"),
     "cpuQOS": ("settings.qrm.group_identity.", ""),
+    "resctrlQOS": ("settings.qrm.resctrl.", "RdtResctrl"),
+    "blkioQOS": ("settings.qrm.block_io.", "BlkIOReconcile"),
 }
 """Parts of a class in `resource-qos-config`: where all classes of it are together, and the gate of koordlet."""
 
-FOLLOWED_GATES: Mapping[str, str] = {"BECPUSuppress": "enable", "CPUBurst": "policy", "CgroupReconcile": "enable"}
+FOLLOWED_GATES: Mapping[str, str] = {
+    "BECPUSuppress": "enable",
+    "CPUBurst": "policy",
+    "CgroupReconcile": "enable",
+    "RdtResctrl": "enable",
+    "BlkIOReconcile": "enable",
+}
 """Gates of what central switches on by this field of the ConfigMap, for it knows no gate."""
 
 GATE_RULES: Mapping[str, FieldRule] = {
@@ -175,9 +181,12 @@ GATE_RULES: Mapping[str, FieldRule] = {
     "CPUBurst": FieldRule(
         effect="kept", note="qrm.burst_percent and qrm.quota_burst, where the ConfigMap switches them on"
     ),
-    "RdtResctrl": _RESCTRL,
+    "RdtResctrl": FieldRule(
+        effect="kept",
+        note="qrm.resctrl, where the ConfigMap switches it on; set node.resctrl where every node has resctrl",
+    ),
     "ResctrlCollector": _nothing("figures of caches are not collected; nothing to do"),
-    "BlkIOReconcile": _nothing(f"disks by class: {_NOT_YET}"),
+    "BlkIOReconcile": FieldRule(effect="kept", note="qrm.block_io, where the ConfigMap switches it on"),
     "SystemConfig": _OF_KERNEL,
     "NodeTopologyReport": _nothing("NodeResourceTopology objects: Sublet's node object has the topology"),
     "PSICollector": FieldRule(effect="kept", note="pressure of the kernel is always read"),

@@ -17,8 +17,9 @@ from services.central.core.slo.config_map import KeyConfig, ReadSloConfig, read_
 from services.central.core.slo.keys import SHAPES, SloKey
 from services.central.core.slo.node_strategies import SloStrategies, settings_of_said
 from services.central.core.slo.overlay import leaves
-from services.central.core.slo.settings import FOLLOWED_KEYS
+from services.central.core.slo.settings import FOLLOWED_KEYS, settings_of_strategy
 from services.central.core.slo.strategies import ColocationConfig
+from services.qrm.settings import QrmSettings
 from shared.contracts.bus.subjects import CONFIG_BUCKET, MAX_CONFIG_BYTES
 from shared.contracts.readiness import node_config_key
 from shared.core.api_kind import CONFIG_MAPS, NODE_SLOS
@@ -204,6 +205,48 @@ def test_what_no_setting_follows_however_large_stands_in_no_entry_and_holds_up_n
         await asyncio.sleep(3)
         assert await world.settings_of("n1") == 5
         assert world.app.state()["cluster"]["failure"] == ""
+
+    play(story, **FOLLOWED)
+
+
+def test_no_more_disks_are_followed_than_the_setting_takes() -> None:
+    blocks = [{"name": f"/dev/sd{n}", "type": "device", "ioCfg": {"readIOPS": n}} for n in range(20)]
+    strategy = {"beClass": {"blkioQOS": {"enable": True, "blocks": blocks}}}
+    found = settings_of_strategy("resource-qos-config", strategy)
+    assert len(QrmSettings.model_validate(found.settings["qrm"]).block_io.rules()) == 16
+    assert "blocks = 4 of 20" in found.unfollowed[0]
+
+
+def test_disks_of_batch_pods_are_followed_by_their_device_and_switched_off_again(play: Playing) -> None:
+    def blocks(*names: str, kind: str = "device") -> list[dict[str, Any]]:
+        limits = {"readBPS": 5, "writeIOPS": 7, "ioWeightPercent": 40, "readLatency": 3000}
+        return [{"name": name, "type": kind, "ioCfg": limits} for name in names]
+
+    def block_io(*, enable: bool, disks: list[dict[str, Any]]) -> str:
+        other = {"blkioQOS": {"enable": True, "blocks": blocks("/dev/sda")}}
+        own = {"blkioQOS": {"enable": enable, "blocks": disks}}
+        return json.dumps({"clusterStrategy": {"beClass": own, "lsClass": other, "cgroupRoot": other}})
+
+    async def story(world: World) -> None:
+        await two_nodes(world)
+        disks = [
+            *blocks("/dev/sda", "/dev/nvme0n1", "/dev/sda", "sdb", "/dev/mapper/x"),
+            *blocks("vg", kind="volumegroup"),
+        ]
+        put(world, resource_qos_config=block_io(enable=True, disks=disks))
+        await asyncio.sleep(3)
+        found = await entry(world, "n1")
+        limits = {"read_bps": 5, "write_iops": 7, "weight_percent": 40}
+        wanted = {"enabled": True, "reclaimed_cores": [{"device": name, **limits} for name in ("sda", "nvme0n1")]}
+        assert found["qrm"]["block_io"] == wanted
+        assert QrmSettings.model_validate(found["qrm"]).block_io.rules()[1].device == "nvme0n1"
+        kept = found["slo"]["resource-qos-config"]
+        assert [block["name"] for block in kept["beClass"]["blkioQOS"]["blocks"]] == ["/dev/sda", "/dev/nvme0n1"]
+        assert "blkioQOS" not in str({name: part for name, part in kept.items() if name != "beClass"})
+        assert any("blocks = 4 of 6" in line for line in world.app.state()["cluster"]["slo"]["ignored"])
+        put(world, resource_qos_config=block_io(enable=False, disks=disks))
+        await asyncio.sleep(3)
+        assert (await entry(world, "n1"))["qrm"]["block_io"] == {"enabled": False}
 
     play(story, **FOLLOWED)
 

@@ -197,14 +197,22 @@ def test_what_is_said_by_class_becomes_settings_of_all_classes() -> None:
     assert off.values["settings"]["qrm"].keys() == {"group_identity"}
 
 
-def test_caches_are_no_value_of_the_chart() -> None:
-    caches = QUALITY.replace('"cpuQOS": {"enable": true}', '"resctrlQOS": {"enable": true, "mbaPercent": 40}')
-    plan = plan_koordinator(koordinator("CgroupReconcile=true", **{"data:\n": caches}))
-    for field in ("resource-qos-config.beClass.resctrlQOS.mbaPercent", "feature-gates.RdtResctrl"):
-        found = line(plan, field)
-        assert (found.effect, found.key) == ("nothing", "")
-        assert "nothing on Kubernetes yet" in found.note
-    assert plan.values["settings"]["qrm"].keys() == {"memory_qos"}
+def test_caches_and_disks_are_values_of_the_chart_where_their_gates_are_on() -> None:
+    blocks = '[{"name": "/dev/sda", "type": "device", "ioCfg": {"readBPS": 5}}]'
+    own = f'"resctrlQOS": {{"enable": true, "mbaPercent": 40}}, "blkioQOS": {{"enable": true, "blocks": {blocks}}}'
+    document = {"data:\n": QUALITY.replace('"cpuQOS": {"enable": true}', own)}
+    plan = plan_koordinator(koordinator("RdtResctrl=true,BlkIOReconcile=true", **document))
+    assert plan.faults == []
+    qrm = plan.values["settings"]["qrm"]
+    assert qrm["resctrl"]["reclaimed_cores"]["bandwidth_percent"] == 40
+    assert qrm["block_io"] == {"enabled": True, "reclaimed_cores": [{"device": "sda", "read_bps": 5}]}
+    # An agent whose node lacks the folder would not start: that is for a person to know.
+    assert "resctrl" not in plan.values["node"]
+    assert "set node.resctrl" in line(plan, "feature-gates.RdtResctrl").note
+    off = plan_koordinator(koordinator("CgroupReconcile=true,RdtResctrl=false", **document))
+    for part in ("resctrlQOS.mbaPercent", "blkioQOS.enable"):
+        assert line(off, f"resource-qos-config.beClass.{part}").effect == "off"
+    assert off.values["settings"]["qrm"].keys() == {"memory_qos"}
 
 
 def test_every_gate_and_every_key_has_a_rule() -> None:

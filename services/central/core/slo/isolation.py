@@ -1,9 +1,11 @@
 """Settings of qrm that isolate pods as Koordinator's strategies say.
 
 Facts: docs/facts/koordinator-isolation.md#cpu-burst, docs/facts/koordinator-isolation.md#quotas-that-move,
-docs/facts/koordinator-isolation.md#memory-qos, docs/facts/koordinator-isolation.md#group-identity.
+docs/facts/koordinator-isolation.md#memory-qos, docs/facts/koordinator-isolation.md#group-identity,
+docs/facts/koordinator-isolation.md#disks.
 """
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -38,6 +40,17 @@ RESCTRL_SETTINGS: Mapping[str, str] = {
 WHOLE_CACHE = {"start_percent": 0, "end_percent": 100, "bandwidth_percent": 100}
 
 
+DISK_SETTINGS: Mapping[str, str] = {
+    "readBPS": "read_bps",
+    "writeBPS": "write_bps",
+    "readIOPS": "read_iops",
+    "writeIOPS": "write_iops",
+    "ioWeightPercent": "weight_percent",
+}
+MOST_DISKS = 16
+_DISK = re.compile(r"/dev/([a-zA-Z0-9][-a-zA-Z0-9_.]{0,62})\Z")
+
+
 def burst(whole: Strategy, said: Strategy) -> dict[str, Any]:
     """What `cpu-burst-config` asks for: `whole` with what is built in, `said` without."""
     # Off, where the ConfigMap itself says so, and not its silence.
@@ -55,7 +68,7 @@ def moves_quotas(strategy: Strategy) -> bool:
 
 def quality(whole: Strategy, said: Strategy) -> dict[str, Any]:
     """What `resource-qos-config` asks for, as `burst`."""
-    own = {**_memory(whole, said), **_identity(whole, said), **_resctrl(whole, said)}
+    own = {**_memory(whole, said), **_identity(whole, said), **_resctrl(whole, said), **_disks(whole, said)}
     return {"qrm": own} if own else {}
 
 
@@ -90,6 +103,33 @@ def _resctrl(whole: Strategy, said: Strategy) -> dict[str, Any]:
             values = {ours: on.get(name, {}).get(theirs) for theirs, ours in RESCTRL_SETTINGS.items()}
             classes[qos] = {**WHOLE_CACHE, **{ours: value for ours, value in values.items() if value}}
     return {"resctrl": {"enabled": True, **classes}}
+
+
+def followed_disks(blkio: Strategy) -> Strategy:
+    """Of `blkioQOS` of best-effort pods what nodes follow: the first disks that are named by their device."""
+    disks: dict[str, Strategy] = {}
+    for block in blkio.get("blocks") or ():
+        name, limits = str(block.get("name")), block.get("ioCfg") or {}
+        if block.get("type") == "device" and _DISK.match(name) and len(disks) < MOST_DISKS:
+            own = {field: limits[field] for field in DISK_SETTINGS if limits.get(field) is not None}
+            disks.setdefault(name, {"name": name, "type": "device", "ioCfg": own})
+    if blkio.get("enable") is False:
+        return {"enable": False}
+    switch = {"enable": True} if blkio.get("enable") else {}
+    return {**switch, "blocks": list(disks.values())} if disks else {}
+
+
+def _disks(whole: Strategy, said: Strategy) -> dict[str, Any]:
+    followed = followed_disks((whole.get("beClass") or {}).get("blkioQOS") or {})
+    if followed.get("enable"):
+        disks = [
+            {"device": block["name"].removeprefix("/dev/")}
+            | {DISK_SETTINGS[field]: value for field, value in block["ioCfg"].items()}
+            for block in followed["blocks"]
+        ]
+        return {"block_io": {"enabled": True, "reclaimed_cores": disks}}
+    spoken = "enable" in ((said.get("beClass") or {}).get("blkioQOS") or {})
+    return {"block_io": {"enabled": False}} if spoken and followed else {}
 
 
 def _switched_on(strategy: Strategy, part: str) -> dict[str, Strategy]:

@@ -12,15 +12,17 @@ from pydantic import ValidationError
 from services.central.core.slo.config_map import ReadSloConfig
 from services.central.core.slo.effective import effective_slo
 from services.central.core.slo.host_applications import follow_applications
+from services.central.core.slo.isolation import followed_disks
 from services.central.core.slo.keys import SHAPES, SLO_KEYS, SloKey, Strategy
 from services.central.core.slo.overlay import overlay
 from services.central.core.slo.part import SloPart
+from services.central.core.slo.quality import ClassQuality
 from services.central.core.slo.settings import FOLLOWED_KEYS, Sections, settings_of_strategy
 
 Said = Mapping[SloKey, Strategy]
 """By key what the ConfigMap says of a node, without what is built in; a key of which it says nothing is absent."""
 UNFOLLOWED_PARTS = ("blkioQOS", "networkQOS")
-"""Parts of a class that stand in NodeSLO objects alone."""
+"""Parts of a class that stand in NodeSLO objects alone, but for the disks of best-effort pods."""
 _Matches = tuple[int | None, ...]
 
 
@@ -100,6 +102,9 @@ def _followed(part: SloPart) -> dict[str, Any]:
         value, alias = getattr(part, name), field_info.alias or name
         if value is not None and alias not in UNFOLLOWED_PARTS:
             found[alias] = _followed(value) if isinstance(value, SloPart) else value
+        if isinstance(value, ClassQuality) and alias == "beClass" and value.blkio_qos is not None:
+            disks = followed_disks(value.blkio_qos.model_dump(by_alias=True, exclude_none=True))
+            found[alias] |= {"blkioQOS": disks} if disks else {}
     return found
 
 

@@ -260,6 +260,12 @@ def _burst(key: _Followed) -> Sections:
 
 
 def _quality(key: _Followed) -> Sections:
+    blkio = (key.whole.get("beClass") or {}).get("blkioQOS") or {}
+    blocks = blkio.get("blocks") or ()
+    left = len(blocks) - len(isolation.followed_disks(blkio).get("blocks", ()))
+    if left and blkio.get("enable"):
+        wanted = f"followed are up to {isolation.MOST_DISKS} of type device, each named once as /dev/NAME"
+        key.name("beClass.blkioQOS.blocks", f"{left} of {len(blocks)}", wanted)
     return isolation.quality(key.whole, key.said)
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from services.qrm.adapters.kernel.block_io import DiskLimits
 from services.qrm.adapters.kernel.cache_shares import CacheShares
 from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.machine import HostMachine
@@ -64,6 +65,7 @@ class CgroupGroups:
         self._pod_limits = None if self.layout.classes else PodLimits(writer, self.layout, unsaid_bytes, former)
         self._moved_quotas = MovedQuotas(writer, self.layout, former)
         self._isolation = GroupIsolation(writer, former)
+        self._disks = DiskLimits(self._cgroups, self.layout, former)
         self._caches = None if cache_control is None else CacheShares(cache_control, self._cgroups, self.layout)
         self._pods_known = False
         self._unrecorded = False
@@ -139,8 +141,9 @@ class CgroupGroups:
             # Last: a burst is held against the quota that is there by now.
             wanted = wanted_values(pods, self.layout, settings.isolation)
             problems += self._isolation.settle(wanted, now_s, verify_s)
-        lacking = (*self._isolation.lacking, *self._moved_quotas.lacking)
-        unheeded = self._moved_quotas.unheeded
+            problems += self._disks.settle(pods, settings.isolation.disks, now_s, verify_s)
+        lacking = (*self._isolation.lacking, *self._moved_quotas.lacking, *self._disks.lacking)
+        unheeded = (*self._moved_quotas.unheeded, *self._disks.unheeded)
         if self._caches is not None:
             problems += self._caches.settle(pods, settings.isolation.caches, now_s, verify_s)
             lacking, unheeded = lacking + self._caches.lacking, unheeded + self._caches.unheeded
@@ -198,7 +201,7 @@ class CgroupGroups:
     def restore(self, pods: Sequence[Pod]) -> tuple[Problem, ...]:
         """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written."""
         self.forget_written()
-        left = [*self._adopt(pods), *self._isolation.give_back()]
+        left = [*self._adopt(pods), *self._isolation.give_back(), *self._disks.give_back()]
         left += give_back(self._writer, self._former, self._former.of((Knob.CPU_QUOTA,)).keys())
         left += [] if self._caches is None else self._caches.give_back()
         return (*restore_groups(self._writer, self.layout, self._machine, pods), *left)

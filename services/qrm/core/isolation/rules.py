@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from services.qrm.core.isolation.block_io import BlockLimits
 from services.qrm.core.isolation.cache import CacheShare
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.knobs import UNLIMITED, Knob
@@ -58,6 +59,8 @@ class NodeRules:
     """Memory of the machine, which is what a container without a limit may use."""
     caches: Mapping[QosClass, CacheShare] = field(default_factory=dict)
     """Part of the caches and of the memory bandwidth by class; none: it is off."""
+    disks: tuple[BlockLimits, ...] = ()
+    """Limits of the reclaimed class by disk; none: they are off."""
 
 
 NO_ISOLATION = NodeRules()
