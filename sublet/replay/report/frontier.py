@@ -12,8 +12,8 @@ from sublet.replay.report.table import COLUMNS, cell, headlines
 _SHOWN = ("batch_core_hours", "oracle_percent", "goodput_core_hours", "violation_ppm", "episodes", "evictions")
 _RUNS = "Batch work that can run, in percent of what an oracle runs, at the best setting within a budget of violations"
 _KEY = (
-    "A line joins the settings of one policy or peer than which it has no better ones; a star marks those that nobody "
-    "beats. Higher is more batch work; further left is less that tenants wanted and did not have."
+    "A line joins the settings of one policy or peer than which it has no better ones; those that nobody at all "
+    "beats stand out. Higher is more batch work; further left is less that tenants wanted and did not have."
 )
 
 
