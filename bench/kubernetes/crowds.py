@@ -1,17 +1,20 @@
 """The pods beside which the agent is measured: at rest, all at work, and as large as an API server takes them."""
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any
 
-from crowd import RECLAIMED, TENANT, Crowd, pod
+from crowd import LABEL, PODS, RECLAIMED, TENANT, Crowd, pod
 from kube_rig.cluster import Cluster
+from rig_parts import until
 
 from bench.rigs.report import stage
 
 AT_ONCE = 25
 """Pods that start together: more, and a small machine is out of breath."""
-START_LIMIT_S = 600.0
+CALLS_AT_ONCE = 4
+START_LIMIT_S = GONE_LIMIT_S = 600.0
 QUOTA = {"limits": {"cpu": "10m"}, "requests": {"cpu": "1m"}}
 SPIN = "while :; do :; done"
 LARGEST_BYTES = 256 << 10
@@ -71,4 +74,12 @@ def crowded(cluster: Cluster, documents: Sequence[Document], *, ready: bool = Tr
         yield
     finally:
         stage("the pods end")
-        crowd.end()
+        _end(cluster, [one["metadata"]["name"] for one in documents])
+
+
+def _end(cluster: Cluster, names: Sequence[str]) -> None:
+    """Delete pods one by one, and ask for one that is left: an answer with all of the largest takes a minute."""
+    with ThreadPoolExecutor(CALLS_AT_ONCE) as pool:
+        list(pool.map(lambda name: cluster.request("DELETE", f"{PODS}/{name}?gracePeriodSeconds=1"), names))
+    one_left = f"{PODS}?labelSelector={LABEL}=yes&limit=1"
+    until(lambda: not cluster.request("GET", one_left)[1]["items"], GONE_LIMIT_S, "the end of the pods")
