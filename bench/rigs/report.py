@@ -19,6 +19,8 @@ from shared.text_file import read_text
 from sublet.demo.load import percentile
 
 OUT = Path("out/bench")
+MOST_RUNS = 50
+"""So many kept runs are looked at for what to compare with."""
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
 
@@ -115,7 +117,7 @@ def read_run(path: Path) -> Run:
 
 
 def run_before(bench: str, against: Path | None, folder: Path = OUT) -> Run | None:
-    """The run to compare with: the one named, else the newest kept one on hardware as this; None: there is none.
+    """The run to compare with: the one named, else the newest kept here on hardware as this; None: there is none.
 
     Raises:
         Refused: the one named cannot be read.
@@ -124,15 +126,18 @@ def run_before(bench: str, against: Path | None, folder: Path = OUT) -> Run | No
 
 
 def _last_run(bench: str, folder: Path) -> Run | None:
-    here = hardware()
-    for file in sorted(folder.glob(f"{bench}-*.json"), reverse=True):
+    """The newest one, with the newest figure of each row that it lacks: a run may have been of some parts alone."""
+    here, newest = hardware(), None
+    rows: dict[str, Row] = {}
+    for file in sorted(folder.glob(f"{bench}-*.json"), reverse=True)[:MOST_RUNS]:
         try:
             run = read_run(file)
         except Refused:
             continue
         if run.hardware == here:
-            return run
-    return None
+            newest = newest or run
+            rows = {row.what: row for row in run.rows} | rows
+    return replace(newest, rows=list(rows.values())) if newest else None
 
 
 def keep(run: Run, folder: Path = OUT) -> Path:

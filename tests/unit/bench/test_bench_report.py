@@ -42,6 +42,16 @@ def test_the_last_run_of_this_machine_is_compared_with_and_no_other(tmp_path: Pa
     assert run_before("kubernetes", None, tmp_path) == RUN
 
 
+def test_a_row_that_the_last_run_lacks_is_compared_with_its_newest_figure(tmp_path: Path) -> None:
+    older, newer = replace(REST, what="started"), replace(REST, what="started", figure="3.00 % of a core")
+    runs = ([older], [newer, replace(REST, figure="9.00 % of a core")], [REST])
+    for number, rows in enumerate(runs):
+        keep(replace(RUN, rows=rows), tmp_path).rename(tmp_path / f"kubernetes-{number}.json")
+    before = run_before("kubernetes", None, tmp_path)
+    assert before is not None
+    assert sorted(row.figure for row in before.rows) == [newer.figure, REST.figure]
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"rows": 7}', "[" * 100_000, '{"bench": 1e999}', "\x00"])
 def test_a_file_that_is_no_run_is_refused_with_its_name(text: str, tmp_path: Path) -> None:
     file = tmp_path / "other.json"
