@@ -58,6 +58,14 @@ class Tenants(Limited):
         assert self.moved.settle(pods, wanted, self.now_s, VERIFY_S) == []
         return self.quotas()
 
+    def other_period(self, group: str, period_us: str = "50000") -> None:
+        """The same quota in microseconds, by another period."""
+        if self.plain.version == 1:
+            self.plain.set(group, "cpu.cfs_period_us", period_us, "cpu")
+        else:
+            quota_us = (self.plain.cgroups.raw(group, Knob.CPU_QUOTA) or "").split()[0]
+            self.plain.set(group, "cpu.max", f"{quota_us} {period_us}", "cpu")
+
     def rewrite(self, group: str, millis: int) -> None:
         self.plain.cgroups.write(group, Knob.CPU_QUOTA, millis)
 
@@ -197,17 +205,55 @@ def test_whose_quota_is_not_kubelets_is_left_alone(node: Tenants, changed: dict[
     assert node.settle(1200, 500, pods=(pod,)) == KUBELETS
 
 
-def test_a_period_of_its_own_is_left_alone_and_named(node: Tenants) -> None:
-    pod = node.of(WEB)[0]
-    if node.plain.version == 2:
-        node.plain.set(pod, "cpu.max", "155000 50000", "cpu")
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_a_group_with_a_period_of_its_own_is_left_alone_and_named(node: Tenants, which: int) -> None:
+    group = node.of(WEB)[which]
+    node.other_period(group)
+    before = node.quotas()[which]
+    if which == 0:  # no container rises without its pod
+        assert node.settle(1200, 600)[1:] == KUBELETS[1:]
     else:
-        node.plain.set(pod, "cpu.cfs_period_us", "50000", "cpu")
-    before = node.quotas()
-    assert node.settle(1200, 500) == before
-    assert list(node.moved.unheeded) == [f"quotas of {pod} do not move: its period is 50000 us; want 100000"]
+        assert node.settle(1200, 600)[3 - which] == {1: 1200, 2: 600}[3 - which]
+    assert node.quotas()[which] == before
+    assert list(node.moved.unheeded) == [f"the quota of {group} does not move: its period is 50000 us; want 100000"]
     node.settle(1000, 500)
+    node.other_period(group, "100000")
+    node.moved.end((WEB, OTHER))
+    assert node.store.load() == ()
     assert not node.moved.unheeded
+
+
+@pytest.mark.parametrize("which", [0, 1, 2])
+def test_raised_quotas_come_back_beside_a_group_that_got_another_period(node: Tenants, which: int) -> None:
+    group = node.of(WEB)[which]
+    node.settle(1200, 600)
+    node.other_period(group)
+    left = node.quotas()[which]
+    for _ in range(2):
+        now = node.settle(1000, 500)
+        assert [millis for at, millis in enumerate(now) if at != which] == [
+            millis for at, millis in enumerate(KUBELETS) if at != which
+        ]
+        assert now[which] == left
+        assert [one.group for one in node.store.load()] == [group], "what is not given back stays on record"
+    node.other_period(group, "100000")
+    node.moved.end((WEB, OTHER))
+    assert node.quotas() == KUBELETS
+    assert node.store.load() == ()
+
+
+def test_raised_quotas_come_back_beside_a_group_whose_file_cannot_be_read(node: Tenants) -> None:
+    node.settle(1200, 600)
+    path = node.plain.cgroups.file(node.of(WEB)[2], Knob.CPU_QUOTA)
+    assert path is not None
+    there = path.read_text()
+    path.unlink()
+    assert node.settle(1000, 500)[:2] == KUBELETS[:2]
+    assert [one.group for one in node.store.load()] == [node.of(WEB)[2]]
+    path.write_text(there)
+    node.moved.end((WEB, OTHER))
+    assert node.quotas() == KUBELETS
+    assert node.store.load() == ()
 
 
 def test_a_kernel_without_quotas_is_named(node: Tenants) -> None:

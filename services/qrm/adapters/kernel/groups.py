@@ -208,7 +208,7 @@ class CgroupGroups:
 
     def end_quotas(self, pods: Sequence[Pod]) -> list[Problem]:
         """See the port."""
-        return self._moved_quotas.settle(pods, {})
+        return self._moved_quotas.end(pods)
 
     def resume(self) -> bool:
         """See the port."""

@@ -5,7 +5,7 @@ it has: kubelet does so when a container is resized.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.checkpoint import FormerValue
@@ -19,13 +19,24 @@ from services.qrm.core.isolation.quota_pods import (
 from services.qrm.core.writes.outcome import Problem
 from services.qrm.former_values import FormerValues
 from shared.contracts.pod import Pod
-from shared.core.cgroups.knobs import MIN_QUOTA_US, PERIOD_US, V1_FILES, V2_FILES, Knob, Write
+from shared.core.cgroups.knobs import MIN_QUOTA_US, PERIOD_US, UNLIMITED, V1_FILES, V2_FILES, Knob, Write
 from shared.core.cgroups.layout import Layout
 
 QUOTA = Knob.CPU_QUOTA
 LEAST_MILLIS = MIN_QUOTA_US * 1000 // PERIOD_US
 
 Record = Mapping[str, FormerValue]
+
+
+@dataclass(slots=True)
+class _Plan:
+    """What one pass writes."""
+
+    writes: list[Write] = field(default_factory=list)
+    fresh: list[FormerValue] = field(default_factory=list)
+    """What must be on record before."""
+    had: dict[str, int] = field(default_factory=dict)
+    """What every group has without us, where that is known."""
 
 
 @dataclass(slots=True)
@@ -54,18 +65,24 @@ class MovedQuotas:
         if self._verified is not None and self._verified[0] == moved and now_s < self._verified[1] + verify_s:
             return []
         self._verified, self.lacking, self.unheeded = None, (), ()
-        writes, fresh = self._plan(moved, record)
+        plan = self._plan(moved, record)
         try:
-            self.former.keep(fresh)
-            problems = self.writer.settle(writes)
+            self.former.keep(plan.fresh)
+            problems = self.writer.settle(plan.writes)
             if not problems:
-                self.former.forget((group, QUOTA) for one in moved for group in _ended(one))
+                ended = (group for one in moved for group in _ended(one))
+                self.former.forget((group, QUOTA) for group in ended if self._is_back(group, plan.had))
         except OSError as error:
             why = f"quotas cannot be put on record ({error}): none is moved; make room in the state folder"
             return [Problem(self.layout.top, why)]
         # Not verified even if all went well: the next pass reads back what the kernel made of it.
-        self._verified = None if writes else (moved, now_s)
+        self._verified = None if plan.writes else (moved, now_s)
         return problems
+
+    def end(self, pods: Sequence[Pod]) -> list[Problem]:
+        """Bring all quotas back to what they had, also those that were just found in force."""
+        self._verified = None
+        return self.settle(pods, {})
 
     def _moved(self, pods: Sequence[Pod], raised: Mapping[str, int], on_record: Collection[str]) -> list[PodQuotas]:
         if not raised and not on_record:
@@ -73,23 +90,31 @@ class MovedQuotas:
         every = [quotas_of(pod, raised, self.layout) for pod in pods if has_kubelets_quota(pod)]
         return [one for one in every if one.extra or not {one.group, *one.limits}.isdisjoint(on_record)]
 
-    def _plan(self, moved: Iterable[PodQuotas], record: Record) -> tuple[list[Write], list[FormerValue]]:
-        """The writes, and what must be on record before them."""
-        writes: list[Write] = []
-        fresh: list[FormerValue] = []
+    def _plan(self, moved: Iterable[PodQuotas], record: Record) -> "_Plan":
+        plan = _Plan()
         for pod in moved:
             now = self._now(pod)
+            # Without the pod's own group nothing rises, for v1 would refuse it; what was raised still comes back.
+            quotas = pod if pod.group in now else replace(pod, extra={})
             found = {group: _former_value(millis, record.get(group)) for group, millis in now.items()}
-            had = kubelets_quotas(pod, found, record)
-            for write in quota_writes(pod, had, now):
-                writes.append(write)
+            had = kubelets_quotas(quotas, found, record)
+            plan.had |= had
+            for write in quota_writes(quotas, had, now):
+                plan.writes.append(write)
                 # What goes back is on record already.
                 if write.value != had[write.group]:
-                    fresh.append(_fresh(write, had[write.group], now[write.group], record.get(write.group)))
-        return writes, fresh
+                    plan.fresh.append(_fresh(write, had[write.group], now[write.group], record.get(write.group)))
+        return plan
+
+    def _is_back(self, group: str, had: Mapping[str, int]) -> bool:
+        """Whether a group has what it had before, as the kernel says, or has ended."""
+        if group not in had:
+            return not self.writer.cgroups.exists(group)
+        now = self.writer.cgroups.read(group, QUOTA)
+        return now is None or int(now) == _in_force(had[group])
 
     def _now(self, pod: PodQuotas) -> dict[str, int]:
-        """The quotas in force of the groups that are there; none where one of them has a period of its own."""
+        """The quotas in force; a group that has a period of its own, or no file, is left out alone."""
         found: dict[str, int] = {}
         for group in (pod.group, *pod.limits):
             millis, period_us = self.writer.cgroups.read(group, QUOTA), self._period_us(group)
@@ -98,12 +123,11 @@ class MovedQuotas:
                 continue
             if millis is None or period_us is None:
                 self.lacking = (V2_FILES[QUOTA] if self.writer.cgroups.version == 2 else V1_FILES[QUOTA][1],)
-                return {}
-            if period_us != str(PERIOD_US):
-                said = f"quotas of {pod.group} do not move: its period is {period_us[:20]} us; want {PERIOD_US}"
+            elif period_us != str(PERIOD_US):
+                said = f"the quota of {group} does not move: its period is {period_us[:20]} us; want {PERIOD_US}"
                 self.unheeded = (*self.unheeded, said)[:3]
-                return {}
-            found[group] = int(millis)
+            else:
+                found[group] = int(millis)
         return found
 
     def _period_us(self, group: str) -> str | None:
@@ -135,4 +159,4 @@ def _fresh(write: Write, had_millis: int, now_millis: int, last: FormerValue | N
 
 
 def _in_force(millis: int) -> int:
-    return max(LEAST_MILLIS, millis)
+    return UNLIMITED if millis == UNLIMITED else max(LEAST_MILLIS, millis)
