@@ -17,6 +17,7 @@ from services.qrm.core.placement.requests import POOL_NAME
 from services.qrm.core.starting import StartRules
 from shared.contracts.mode import Mode
 from shared.contracts.pod import QosClass
+from shared.core.cgroups.block_io import UNBOUNDED_IOPS
 from shared.core.cgroups.layout import QOS_CLASSES, ROOT
 from shared.core.quantities import Seconds
 from shared.settings import Settings
@@ -222,6 +223,7 @@ class QuotaBurstSettings(Settings):
 
 
 Rate = Annotated[int, Field(ge=0, lt=1 << 63)]
+OperationRate = Annotated[int, Field(ge=0, lt=UNBOUNDED_IOPS)]
 
 
 class DiskSettings(BaseModel):
@@ -235,9 +237,9 @@ class DiskSettings(BaseModel):
     """Bytes by second that are read at most; 0: no bound."""
     write_bps: Rate = 0
     """Bytes by second that are written at most; 0: no bound."""
-    read_iops: Rate = 0
+    read_iops: OperationRate = 0
     """Reads by second at most; 0: no bound."""
-    write_iops: Rate = 0
+    write_iops: OperationRate = 0
     """Writes by second at most; 0: no bound."""
     weight_percent: Annotated[int, Field(ge=1, le=100)] = 100
     """Weight beside groups that have 100, where the kernel weighs disks (io.cost), in percent; 100: as others."""
@@ -256,8 +258,8 @@ class BlockIoSettings(Settings):
     """Disks with their limits for all batch pods (BE) together; for each by itself where its group holds others too.
     Each with `device`, the name of the disk as in /sys/class/block, such as sda or nvme0n1 (of a partition the whole
     disk is bounded), `read_bps` and `write_bps` in bytes by second, `read_iops` and `write_iops` in operations by
-    second (0: no bound), and `weight_percent` (1 to 100) beside groups that have 100, where the kernel weighs disks
-    (io.cost)."""
+    second, below 4294967295 (0: no bound), and `weight_percent` (1 to 100) beside groups that have 100, where the
+    kernel weighs disks (io.cost)."""
 
     @model_validator(mode="after")
     def _each_once(self) -> Self:

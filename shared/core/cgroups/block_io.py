@@ -9,6 +9,8 @@ from shared.core.cgroups.knobs import Knob, Version
 
 IO_KNOBS = (Knob.IO_READ_BPS, Knob.IO_WRITE_BPS, Knob.IO_READ_IOPS, Knob.IO_WRITE_IOPS, Knob.IO_WEIGHT)
 FULL_WEIGHT = 100
+UNBOUNDED_IOPS = (1 << 32) - 1
+"""From so many operations by second on a disk is not bounded; of more v1 keeps the low 32 bits, which may be few."""
 MOST_LINES, MOST_DIGITS = 1024, 20
 V1_CONTROLLER = "blkio"
 _V1_FILES: Mapping[Knob, str] = {

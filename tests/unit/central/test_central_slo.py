@@ -217,6 +217,18 @@ def test_no_more_disks_are_followed_than_the_setting_takes() -> None:
     assert "blocks = 4 of 20" in found.unfollowed[0]
 
 
+def test_more_operations_than_kernels_count_are_named_and_the_rest_of_the_disk_followed() -> None:
+    limits = {"readBPS": 5, "readIOPS": (1 << 32) + 100, "writeIOPS": (1 << 32) - 2}
+    blocks = [{"name": "/dev/sda", "type": "device", "ioCfg": limits}]
+    strategy = {"beClass": {"blkioQOS": {"enable": True, "blocks": blocks}}}
+    found = settings_of_strategy("resource-qos-config", strategy)
+    (disk,) = QrmSettings.model_validate(found.settings["qrm"]).block_io.rules()
+    assert (disk.read_bps, disk.read_iops, disk.write_iops) == (5, 0, (1 << 32) - 2)
+    (line,) = found.unfollowed
+    assert "readIOPS = 4294967396: want less than 4294967295" in line
+    assert "/dev/sda" in line
+
+
 def test_disks_of_batch_pods_are_followed_by_their_device_and_switched_off_again(play: Playing) -> None:
     def blocks(*names: str, kind: str = "device") -> list[dict[str, Any]]:
         limits = {"readBPS": 5, "writeIOPS": 7, "ioWeightPercent": 40, "readLatency": 3000}

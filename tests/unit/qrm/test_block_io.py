@@ -246,6 +246,8 @@ def test_what_is_written_is_read_as_the_same(knob: Knob, value: int, version: Ve
         ([{"device": "../../etc"}], "device"),
         ([{"device": "/dev/sda"}], "device"),
         ([{"device": "sda", "read_bps": -1}], "read_bps"),
+        ([{"device": "sda", "read_iops": (1 << 32) - 1}], "read_iops"),
+        ([{"device": "sda", "write_iops": (1 << 32) + 100}], "write_iops"),
         ([{"device": "sda", "weight_percent": 0}], "weight_percent"),
         ([{"device": "sda"}, {"device": "sda"}], "names the disk sda twice"),
         ([{"device": f"sd{n}"} for n in range(17)], "reclaimed_cores"),

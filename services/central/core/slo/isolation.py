@@ -11,6 +11,7 @@ from typing import Any
 
 from services.central.core.slo.keys import Strategy
 from shared.contracts.pod import QosClass
+from shared.core.cgroups.block_io import UNBOUNDED_IOPS
 
 FULL_PERCENT = 100
 """Most that a kernel of the mainline lets a container save up, of its quota."""
@@ -48,6 +49,7 @@ DISK_SETTINGS: Mapping[str, str] = {
     "ioWeightPercent": "weight_percent",
 }
 MOST_DISKS = 16
+OPERATIONS = ("readIOPS", "writeIOPS")
 _DISK = re.compile(r"/dev/([a-zA-Z0-9][-a-zA-Z0-9_.]{0,62})\Z")
 
 
@@ -105,13 +107,19 @@ def _resctrl(whole: Strategy, said: Strategy) -> dict[str, Any]:
     return {"resctrl": {"enabled": True, **classes}}
 
 
+def unbounded_operations(limits: Strategy) -> dict[str, int]:
+    """Of `ioCfg` the operations by second that are more than a kernel counts."""
+    return {field: limits[field] for field in OPERATIONS if (limits.get(field) or 0) >= UNBOUNDED_IOPS}
+
+
 def followed_disks(blkio: Strategy) -> Strategy:
     """Of `blkioQOS` of best-effort pods what nodes follow: the first disks that are named by their device."""
     disks: dict[str, Strategy] = {}
     for block in blkio.get("blocks") or ():
         name, limits = str(block.get("name")), block.get("ioCfg") or {}
         if block.get("type") == "device" and _DISK.match(name) and len(disks) < MOST_DISKS:
-            own = {field: limits[field] for field in DISK_SETTINGS if limits.get(field) is not None}
+            large = unbounded_operations(limits)
+            own = {one: limits[one] for one in DISK_SETTINGS if limits.get(one) is not None and one not in large}
             disks.setdefault(name, {"name": name, "type": "device", "ioCfg": own})
     if blkio.get("enable") is False:
         return {"enable": False}

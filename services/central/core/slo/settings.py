@@ -15,6 +15,7 @@ from services.central.core.slo import isolation
 from services.central.core.slo.host_applications import follow_applications
 from services.central.core.slo.keys import SHAPES, SloKey, Strategy
 from services.central.core.slo.overlay import overlay
+from shared.core.cgroups.block_io import UNBOUNDED_IOPS
 from shared.core.text.durations import NS_PER_S, duration_ns
 
 Sections = dict[str, Any]
@@ -266,6 +267,10 @@ def _quality(key: _Followed) -> Sections:
     if left and blkio.get("enable"):
         wanted = f"followed are up to {isolation.MOST_DISKS} of type device, each named once as /dev/NAME"
         key.name("beClass.blkioQOS.blocks", f"{left} of {len(blocks)}", wanted)
+    for block in blocks if blkio.get("enable") else ():
+        for field, value in isolation.unbounded_operations(block.get("ioCfg") or {}).items():
+            wanted = f"want less than {UNBOUNDED_IOPS}, as kernels count; {block.get('name')} has no such bound"
+            key.name(f"beClass.blkioQOS.blocks.{field}", value, wanted)
     return isolation.quality(key.whole, key.said)
 
 
