@@ -29,7 +29,7 @@ VARIABLES = variables([
     ("SUBLET_QRM__MODE", "on", ("qrm.mode = True", "'observe', 'dry-run' or 'enforce'")),
     ("SUBLET_QRM__TOP_GROUP", "../x", ("qrm.top_group = '../x'",)),
     ("SUBLET_QRM", "5", ("qrm = 5", "want a mapping")),
-    ("SUBLET_ADVISOR__POLICY", "halfwy", ("advisor.policy = 'halfwy'", "no such policy", "known: canonical")),
+    ("SUBLET_ADVISOR__POLICY", "halfwy", ("advisor.policy = 'halfwy'", "no such policy", "known: adaptive, ")),
     ("SUBLET_ADVISOR__POLICY", "canonicl", ("did you mean 'canonical'?",)),
     ("SUBLET_ADVISOR__RESERVE_CORES", "-8", ("advisor.reserve_cores = -8", "'auto' or at least 0")),
     ("SUBLET_ADVISOR__RESERVE_CORES", "abc", ("advisor.reserve_cores = 'abc'", "'auto' or a number")),
