@@ -4,6 +4,7 @@ A sample is checked, packed and unpacked for every frame, and only three figures
 What a contender sees is the same to the last digit.
 """
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar
@@ -61,11 +62,14 @@ class TenantColumns:
 
     def __init__(self, sample: NodeSample, bounds: Bounds) -> None:
         """`sample` has every tenant of the node, each with one container."""
-        uids = [reading.pod.uid for reading in sample.pods]
+        # The view keeps pods of one uid in the order of the sample: each finds its own place.
+        places: dict[str, deque[int]] = defaultdict(deque)
+        for place, reading in enumerate(sample.pods):
+            places[reading.pod.uid].append(place)
         seen = view_of(sample, bounds)
         self._sample = sample
         # The view's order of containers, as places in the order of the tenants.
-        self._order = [uids.index(container.uid) for container in seen.containers]
+        self._order = [places[container.uid].popleft() for container in seen.containers]
         self._makers = [variant_of(container, "cpu") for container in seen.containers]
         self._views: dict[Bounds, Callable[..., View]] = {}
 

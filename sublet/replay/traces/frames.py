@@ -78,12 +78,15 @@ class Faults:
     """One clear word for each frame that was refused, with its line."""
     gaps_s: float = 0.0
     notes: list[str] = field(default_factory=list)
+    capped_percents: int = 0
+    """Percentages a little above 100 that counted as 100."""
 
     def add(self, other: "Faults") -> None:
         """Add those of another trace."""
         self.lost_frames += other.lost_frames
         self.refused += other.refused
         self.gaps_s += other.gaps_s
+        self.capped_percents += other.capped_percents
         self.notes += other.notes
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from statistics import median_low
 from typing import IO, BinaryIO, Literal
 
 from shared.errors import Refused
@@ -103,19 +104,26 @@ def _nodes(paths: list[Path], chosen: FileFormat, packing: Packing) -> Iterator[
     stem = paths[0].name.split(".", maxsplit=1)[0] if len(paths) == 1 else chosen
     told = False
     for one in packing.each():
-        faults, series, interval_s = Faults(), [], 0.0
+        faults, series, intervals_s = Faults(), [], []
         for path in paths:
             found, interval_s = _read(path, chosen, one, faults)
             series += found
-        if one.pods_per_node is None:
-            usual = 0 if chosen in _ONE_NODE else max(1, int(one.cpus / one.pod_cores))
-            one = replace(one, pods_per_node=usual)  # noqa: PLW2901
-        for trace in nodes_of(series, interval_s, one, stem):
+            intervals_s.append(interval_s)
+        if faults.capped_percents:
+            faults.notes.append(f"{stem}: {faults.capped_percents} percentages above 100 count as 100")
+        packed = replace(one, pods_per_node=_pods_per_node(chosen, one))
+        for trace in nodes_of(series, median_low(intervals_s), packed, stem):
             if not told:  # what was found in the files is told once
-                trace.faults.refused += faults.refused
-                trace.faults.lost_frames, trace.faults.notes = faults.lost_frames, faults.notes
+                trace.faults.add(faults)
                 told = True
             yield trace
+
+
+def _pods_per_node(chosen: FileFormat, packing: Packing) -> int:
+    """How many tenants share a node; 0: all."""
+    if packing.pods_per_node is not None:
+        return packing.pods_per_node
+    return 0 if chosen in _ONE_NODE else max(1, int(packing.cpus / packing.pod_cores))
 
 
 def _read(path: Path, chosen: FileFormat, packing: Packing, faults: Faults) -> tuple[list[TenantSeries], float]:

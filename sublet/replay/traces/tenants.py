@@ -1,6 +1,7 @@
 """From series of CPU use to the frames of nodes: which tenants share a node, and what is said between two values.
 
 The rules, all of them stated in docs/replay.md:
+- Ids: one that is there twice gets a number, as files of one name in two folders give: they are two tenants.
 - Packing: ids in the order of sha256("<seed>/<id>"), as many on a node as asked; what fills no whole node is left out.
 - Between values: a value holds from its time to the next one (`hold`); so it does, but every tenant's values change at
   a moment of its own within the interval (`phase`); or the use goes in a straight line from one to the next (`linear`).
@@ -82,7 +83,9 @@ def nodes_of(series: Sequence[TenantSeries], interval_s: float, packing: Packing
         BadConfig: there are fewer series than a node takes, or the step does not fit the interval.
     """
     # By hash, so that a seed gives another mix, and the same one in every Python.
-    ordered = sorted(series, key=lambda s: (hashlib.sha256(f"{packing.seed}/{s.id}".encode()).digest(), s.id))
+    ordered = sorted(
+        _numbered(series), key=lambda s: (hashlib.sha256(f"{packing.seed}/{s.id}".encode()).digest(), s.id)
+    )
     size = packing.pods_per_node or len(ordered)
     if len(ordered) < size or not ordered:
         raise BadConfig(
@@ -101,6 +104,22 @@ def nodes_of(series: Sequence[TenantSeries], interval_s: float, packing: Packing
         node = f"{node_name(name)}{sweep}-{number + 1:0{len(str(count))}}"
         resampled = _Resampled(node, members, interval_s, step_s, packing)
         yield Trace(node, packing.cpus, packing.smt, resampled.frames, rule=rule, columns=resampled.columns)
+
+
+def _numbered(series: Sequence[TenantSeries]) -> Iterator[TenantSeries]:
+    """The series, each with an id of its own."""
+    taken = {one.id for one in series}
+    seen: dict[str, int] = {}
+    for one in series:
+        number = seen[one.id] = seen.get(one.id, 0) + 1
+        if number == 1:
+            yield one
+            continue
+        while (found := f"{one.id}-{number}") in taken:
+            number += 1
+        seen[one.id] = number
+        taken.add(found)
+        yield replace(one, id=found)
 
 
 def _step_s(name: str, interval_s: float, asked_s: float | None) -> float:

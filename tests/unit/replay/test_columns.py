@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import pytest
 from hypothesis import given
@@ -14,7 +15,7 @@ from sublet.replay.contender import Contender, StaticContender, policy_of
 from sublet.replay.oracle import OracleContender
 from sublet.replay.peers import PEERS
 from sublet.replay.run import replay
-from sublet.replay.traces.columns import variant_of
+from sublet.replay.traces.columns import TenantColumns, variant_of
 from sublet.replay.traces.frames import Trace
 from sublet.replay.traces.tenants import Packing, TenantSeries, nodes_of
 
@@ -27,7 +28,6 @@ NODES = st.lists(
     st.tuples(st.text("abz-A/", min_size=1, max_size=4), st.lists(VALUES, min_size=1, max_size=8), st.integers(0, 3)),
     min_size=1,
     max_size=5,
-    unique_by=lambda one: one[0],
 )
 PACKINGS = st.builds(
     Packing,
@@ -70,6 +70,13 @@ def test_every_contender_decides_the_same_on_both(
     assert quick.columns is not None
     rows = [replay([trace], [contender], BatchRules(), plot_node="").rows for trace in (quick, slow)]
     assert rows[0] == rows[1]
+
+
+def test_readings_of_one_uid_keep_their_own_figures() -> None:
+    (sample,) = (frame.sample for frame in islice(node([("a", [1.0], 0)], Packing()).frames(), 1))
+    twice = sample.model_copy(update={"pods": sample.pods * 2})
+    frame = TenantColumns(twice, BOUNDS[0]).frame(0.0, 30.0, 5.0, [(1.0, 1.0, 1.0), (4.0, 4.0, 4.0)])
+    assert [container.cpu.usage_cores for container in frame.view(BOUNDS[0]).containers] == [1.0, 4.0]
 
 
 def test_a_variant_differs_in_what_it_is_given_alone() -> None:

@@ -132,3 +132,15 @@ def test_no_frame_says_more_or_less_than_the_values_around_it(
         container = frame.sample.pods[0].containers[0] if frame.sample.pods else None
         for figure in (container.cpu_usage_cores, container.load1, container.load5) if container else ():
             assert min(cores) - 1e-9 <= present(figure) <= max(*cores, IDLE_CORES) + 1e-9
+
+
+def test_tenants_of_one_id_are_tenants_of_their_own() -> None:
+    found = [TenantSeries(name, [0.0, 60.0], [cores] * 2) for name, cores in (("1", 1.0), ("1-2", 2.0), ("1", 3.0))]
+    (trace,) = nodes_of(found, 60.0, Packing(step_s=60.0), "day")
+    pods = next(trace.frames()).sample.pods
+    assert [(pod.pod.name, pod.containers[0].cpu_usage_cores) for pod in pods] == [
+        ("1", 1.0),
+        ("1-2", 2.0),
+        ("1-3", 3.0),
+    ]
+    assert len({pod.pod.uid for pod in pods}) == 3

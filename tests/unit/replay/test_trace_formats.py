@@ -3,15 +3,17 @@
 import gzip
 import json
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import pytest
 
+from services.advisor.core.model.machine import Bounds
 from shared.errors import Refused
 from sublet.replay.traces.formats import series
 from sublet.replay.traces.frames import Faults, Trace
 from sublet.replay.traces.loaders import all_traces
-from sublet.replay.traces.tenants import Packing
+from sublet.replay.traces.tenants import Packing, TenantSeries
 
 BITBRAINS = (
     "Timestamp [ms];\tCPU cores;\tCPU capacity provisioned [MHZ];\tCPU usage [MHZ];\tCPU usage [%];\t"
@@ -105,6 +107,50 @@ def test_files_of_bitbrains_make_nodes_together(tmp_path: Path) -> None:
     (trace,) = load(tmp_path, Packing(pods_per_node=2, step_s=300.0), **{"1.csv": one, "2.csv": other})
     assert trace.node == "bitbrains-1"
     assert uses(trace)[0] == (0.0, [2.0, 0.5])
+
+
+def test_files_of_one_name_in_two_folders_are_two_tenants(tmp_path: Path) -> None:
+    paths = [tmp_path / folder / "1.csv" for folder in ("a", "b")]
+    for path, percent in zip(paths, ("25", "100"), strict=True):
+        path.parent.mkdir()
+        path.write_text(BITBRAINS + f"1;4;1;1;{percent}\n")
+    (trace,) = all_traces(paths, "auto", Packing(pods_per_node=2))
+    view = next(iter(trace.to_replay())).view(Bounds.of(48, smt=True))
+    assert [container.cpu.usage_cores for container in view.containers] == [1.0, 4.0]
+
+
+def test_the_interval_of_files_together_is_the_usual_one_of_all(tmp_path: Path) -> None:
+    spans = {"1.csv": 300, "2.csv": 300, "3.csv": 7}
+    files = {name: BITBRAINS + "".join(f"{n * span};4;1;1;50\n" for n in range(3)) for name, span in spans.items()}
+    (trace,) = load(tmp_path, Packing(pods_per_node=3), **files)
+    assert "a frame every 30 s" in trace.rule
+
+
+def test_a_percentage_a_little_above_100_counts_as_100_and_is_told(tmp_path: Path) -> None:
+    azure = "0,vm,1,2,50\n300,vm,1,2,100.4\n600,vm,1,2,110\n900,vm,1,2,110.1\n"
+    bitbrains = BITBRAINS + "0;4;1;1;50\n300;4;1;1;100.4\n600;4;1;1;110\n900;4;1;1;110.1\n"
+    for text in (azure, bitbrains):
+        (trace,) = load(tmp_path, Packing(pods_per_node=1, step_s=300.0), rows=text)
+        assert [use for _, use in uses(trace)] == [[2.0], [2.0], [4.0], [4.0]]
+        (note,) = trace.faults.notes
+        assert note.endswith(": 2 percentages above 100 count as 100")
+        (refused,) = trace.faults.refused
+        assert "110.1: want 0 to 100 percent" in refused
+
+
+def test_the_usual_interval_is_found_from_a_bounded_part_of_the_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[int] = []
+
+    def counted(steps: list[float]) -> float:
+        asked.append(len(steps))
+        return median(steps)
+
+    monkeypatch.setattr(series, "MOST_STEPS", 10)
+    monkeypatch.setattr(series, "median", counted)
+    tenants = [TenantSeries(name, [60.0 * n for n in range(50)], [1.0] * 50) for name in "abc"]
+    assert series.usual_interval_s(tenants, 5.0) == 60.0
+    assert asked[0] <= 10
+    assert series.usual_interval_s([TenantSeries("a", [1.0], [1.0])], 5.0) == 5.0
 
 
 def test_googles_rows_as_csv_and_as_json_lines(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ Facts: docs/facts/traces.md#azure.
 import csv
 from collections.abc import Iterable, Sequence
 
-from sublet.replay.traces.formats.series import SeriesRows, UseRow, is_number, number_of, percent_of
+from sublet.replay.traces.formats.series import SeriesRows, UseRow, is_number, number_of
 from sublet.replay.traces.frames import Faults
 from sublet.replay.traces.tenants import TenantSeries
 
@@ -34,14 +34,14 @@ def read_azure(name: str, lines: Iterable[str], pod_cores: float, faults: Faults
     Raises:
         Refused: no row can be used, or there are too many.
     """
+    rows = SeriesRows(name, faults, INTERVAL_S)
 
     def parse(row: Sequence[str]) -> UseRow | None:
         if len(row) != FIELDS:
             raise ValueError(f"{len(row)} fields, want {FIELDS}")
         if _is_header([field.strip().lower() for field in row]):
             return None
-        return row[1], number_of("timestamp", row[0]), percent_of("avg cpu", row[4], pod_cores)
+        return row[1], number_of("timestamp", row[0]), rows.capped_percent_of("avg cpu", row[4], pod_cores)
 
-    rows = SeriesRows(name, faults, INTERVAL_S)
     rows.read(csv.reader(lines), parse)
     return rows.series()

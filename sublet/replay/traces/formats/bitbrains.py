@@ -10,7 +10,7 @@ import csv
 from collections.abc import Iterable, Sequence
 from pathlib import PurePath
 
-from sublet.replay.traces.formats.series import SeriesRows, UseRow, number_of, percent_of
+from sublet.replay.traces.formats.series import SeriesRows, UseRow, number_of
 from sublet.replay.traces.frames import Faults
 from sublet.replay.traces.tenants import TenantSeries
 
@@ -31,6 +31,7 @@ def read_bitbrains(name: str, lines: Iterable[str], faults: Faults) -> tuple[lis
         Refused: no row can be used, or there are too many.
     """
     tenant = PurePath(name).stem
+    rows = SeriesRows(name, faults, INTERVAL_S)
 
     def parse(row: Sequence[str]) -> UseRow | None:
         if len(row) < LEAST_FIELDS:
@@ -38,8 +39,7 @@ def read_bitbrains(name: str, lines: Iterable[str], faults: Faults) -> tuple[lis
         if row[0].strip().lower().startswith("timestamp"):
             return None
         cores = number_of("CPU cores", row[1])
-        return tenant, number_of("timestamp", row[0]), percent_of("CPU usage [%]", row[4], cores)
+        return tenant, number_of("timestamp", row[0]), rows.capped_percent_of("CPU usage [%]", row[4], cores)
 
-    rows = SeriesRows(name, faults, INTERVAL_S)
     rows.read(csv.reader(lines, delimiter=";"), parse)
     return rows.series()

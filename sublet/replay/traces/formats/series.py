@@ -9,7 +9,7 @@ import math
 from array import array
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
+from itertools import islice, pairwise
 from statistics import median
 
 from shared.errors import Refused
@@ -22,6 +22,11 @@ MAX_TIME_S = 1e12
 MAX_NAME_CHARACTERS = 1024
 MAX_TOLD = 10_000
 """Rows that are told one by one; of a file of another kind every row is wrong."""
+
+MOST_STEPS = 100_000
+"""Of so many steps between two values, spread over the file, the usual one is found."""
+MAX_OVER_PERCENT = 110.0
+"""Up to here a percentage is whole use that was measured over a little less than its window."""
 
 UseRow = tuple[str, float, float]
 """Tenant, time in seconds, and cores."""
@@ -74,6 +79,19 @@ class SeriesRows:
         self._times.setdefault(tenant.strip(), array("d")).append(at_s)
         self._cores.setdefault(tenant.strip(), array("d")).append(cores)
 
+    def capped_percent_of(self, what: str, text: str, cores: float) -> float:
+        """Percent of so many cores, in cores; a little above 100 counts as 100, and is counted in `faults`.
+
+        Raises:
+            ValueError: it is no number of 0 to `MAX_OVER_PERCENT`.
+        """
+        value = number_of(what, text)
+        if not 0 <= value <= MAX_OVER_PERCENT:
+            raise ValueError(f"{what}: {value:g}: want 0 to 100 percent, at most {MAX_OVER_PERCENT:g}")
+        if value > 100:
+            self.faults.capped_percents += 1
+        return min(value, 100.0) * cores / 100
+
     def refuse(self, fault: str) -> None:
         """Tell of a row that is left out."""
         self._first_fault = self._first_fault or fault
@@ -90,8 +108,15 @@ class SeriesRows:
             why = f": {self._first_fault}" if self._first_fault else ""
             raise Refused(f"{self.name}: no row can be used{why}", reason="malformed")
         found = [_sorted(tenant, self._times[tenant], self._cores[tenant]) for tenant in self._times]
-        steps = [after - before for one in found for before, after in pairwise(one.times_s)]
-        return found, median(steps or [self.interval_s])
+        return found, usual_interval_s(found, self.interval_s)
+
+
+def usual_interval_s(series: Sequence[TenantSeries], otherwise_s: float) -> float:
+    """The median time between two values of a tenant; `otherwise_s` where none has two."""
+    count = sum(len(one.times_s) - 1 for one in series)
+    steps = (after - before for one in series for before, after in pairwise(one.times_s))
+    # Of 50 million rows a list of all steps would take more memory than the rows themselves.
+    return median(list(islice(steps, 0, None, max(1, -(-count // MOST_STEPS)))) or [otherwise_s])
 
 
 def _sorted(tenant: str, times: "array[float]", cores: "array[float]") -> TenantSeries:

@@ -6,10 +6,9 @@ A value says the use from its time to the id's next row.
 import csv
 import math
 from collections.abc import Iterable
-from itertools import pairwise
-from statistics import median
 
 from shared.errors import Refused
+from sublet.replay.traces.formats.series import usual_interval_s
 from sublet.replay.traces.frames import Faults
 from sublet.replay.traces.tenants import TenantSeries
 
@@ -49,10 +48,8 @@ def read_usage(name: str, lines: Iterable[str], faults: Faults) -> tuple[list[Te
     if not times:
         why = f": {faults.refused[0].removeprefix(f'{name}: ')}" if faults.refused else ""
         raise Refused(f"{name}: no row can be used{why}", reason="malformed")
-    steps = [b - a for series in times.values() for a, b in pairwise(series)]
-    return [TenantSeries(tenant, times[tenant], cores[tenant]) for tenant in times], median(
-        steps or [DEFAULT_INTERVAL_S]
-    )
+    found = [TenantSeries(tenant, times[tenant], cores[tenant]) for tenant in times]
+    return found, usual_interval_s(found, DEFAULT_INTERVAL_S)
 
 
 def _row(row: list[str], times: dict[str, list[float]]) -> tuple[float, str, float]:
