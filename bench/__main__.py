@@ -6,7 +6,7 @@ A part that was disturbed is measured again. The table is kept in out/bench, and
 import argparse
 import asyncio
 import sys
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 
 from bench import (
     breach,
@@ -33,8 +33,7 @@ MODULES = (
 PARTS = {part.__name__.rpartition(".")[2]: part for part in MODULES}
 
 
-async def _measured(names: Sequence[str], repeats: int) -> list[Row]:
-    rows: list[Row] = []
+async def _measured(names: Sequence[str], repeats: int) -> AsyncIterator[list[Row]]:
     for name in names:
         tries = Tries[list[Row]](repeats)
         while tries.wanted():
@@ -42,8 +41,18 @@ async def _measured(names: Sequence[str], repeats: int) -> list[Row]:
             found = await PARTS[name].measure()
             tries.add(found, watch.disturbance())
             progress("")
-        rows += observed(*tries.best, len(tries.made))
-    return rows
+        yield observed(*tries.best, len(tries.made))
+
+
+async def _measure(chosen: argparse.Namespace, before: Run | None) -> None:
+    rows: list[Row] = []
+    try:
+        async for found in _measured(chosen.parts or list(PARTS), chosen.repeats):
+            rows += found
+    finally:  # what was measured before a part failed, or was interrupted, is worth its minutes
+        progress("")
+        if rows:
+            publish(Run.here(NAME, rows), before, chosen.output)
 
 
 def main() -> int:
@@ -64,8 +73,7 @@ def main() -> int:
     except Refused as error:
         print(f"bench: {error}", file=sys.stderr)
         return 2
-    rows = asyncio.run(_measured(chosen.parts or list(PARTS), chosen.repeats))
-    publish(Run.here(NAME, rows), before, chosen.output)
+    asyncio.run(_measure(chosen, before))
     return 0
 
 

@@ -34,6 +34,8 @@ class Row:
     target: str
     meanwhile: str = ""
     """What else the machine did; empty: nobody has looked."""
+    day: str = ""
+    """When it was measured, where that is another day than its table's."""
 
 
 def observed(rows: Sequence[Row], disturbance: Disturbance, tries: int) -> list[Row]:
@@ -93,6 +95,11 @@ class Run:
         """One that has just ended on this machine."""
         return cls(bench, hardware(), machine(), rows)
 
+    @property
+    def day(self) -> str:
+        """When it was: the end of the line about its machine."""
+        return self.machine.rpartition(", ")[2]
+
     def text(self) -> str:
         """The run as JSON."""
         return json.dumps(asdict(self), indent=1) + "\n"
@@ -126,7 +133,10 @@ def run_before(bench: str, against: Path | None, folder: Path = OUT) -> Run | No
 
 
 def _last_run(bench: str, folder: Path) -> Run | None:
-    """The newest one, with the newest figure of each row that it lacks: a run may have been of some parts alone."""
+    """The newest one, with the newest figure of each row that it lacks: a run may have been of some parts alone.
+
+    A row of an older run says that one's day.
+    """
     here, newest = hardware(), None
     rows: dict[str, Row] = {}
     for file in sorted(folder.glob(f"{bench}-*.json"), reverse=True)[:MOST_RUNS]:
@@ -136,7 +146,8 @@ def _last_run(bench: str, folder: Path) -> Run | None:
             continue
         if run.hardware == here:
             newest = newest or run
-            rows = {row.what: row for row in run.rows} | rows
+            day = "" if run.day == newest.day else run.day
+            rows = {row.what: replace(row, day=day) for row in run.rows} | rows
     return replace(newest, rows=list(rows.values())) if newest else None
 
 
@@ -166,19 +177,34 @@ def _numbers(text: str) -> list[float]:
 
 def table(run: Run, before: Run | None) -> str:
     """The run's rows, each beside its figure of the run before."""
-    old = {row.what: row.figure for row in before.rows} if before else {}
+    old = {row.what: row for row in before.rows} if before else {}
     cells = [("what", "figure", "N", "target", *(("before", "change") if before else ()), "meanwhile")]
     for row in run.rows:
-        compared = (old.get(row.what, ""), changes(row.figure, old.get(row.what, ""))) if before else ()
+        compared = _compared(row, old.get(row.what)) if before else ()
         cells.append((row.what, row.figure, str(row.n), row.target, *compared, row.meanwhile))
     widths = [max(len(line[place]) for line in cells) for place in range(len(cells[0]))]
     lines = [f"Sublet on {run.machine}"]
     if before:
-        lines.append(f"before: {before.machine}")
+        lines.append(f"before: {before.machine}{_other_hardware(run, before)}")
     for line in cells:
         padded = [f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)]
         lines.append("  ".join(padded).rstrip())
     return "\n".join(lines)
+
+
+def _compared(row: Row, old: Row | None) -> tuple[str, str]:
+    """The figure before, and the change."""
+    if old is None:
+        return "", ""
+    return f"{old.figure} ({old.day})" if old.day else old.figure, changes(row.figure, old.figure)
+
+
+def _other_hardware(run: Run, before: Run) -> str:
+    """Say that the figures are of two machines; nothing where they are of one."""
+    if before.hardware == run.hardware:
+        return ""
+    cpus, model, memory_gib = (before.hardware.get(key, "?") for key in ("cpus", "model", "memory_gib"))
+    return f"; other hardware: {cpus} CPUs {model}, {memory_gib} GiB: a change says nothing of the software alone"
 
 
 def add_options(words: argparse.ArgumentParser) -> None:

@@ -80,5 +80,21 @@ def test_what_is_printed_as_json_can_be_compared_with_later(capsys: pytest.Captu
     assert run_before("kubernetes", file) == RUN
 
 
+def test_a_row_of_an_older_run_says_its_own_day(tmp_path: Path) -> None:
+    older = replace(RUN, machine="2 CPUs, Linux 6, Python 3, 2025-01-31", rows=[replace(REST, what="started")])
+    for number, run in enumerate((older, RUN)):
+        keep(run, tmp_path).rename(tmp_path / f"kubernetes-{number}.json")
+    text = table(replace(RUN, rows=[REST, *older.rows]), run_before("kubernetes", None, tmp_path))
+    rest, started = text.splitlines()[-2:]
+    assert "4.00 % of a core (2025-01-31)  x 1.00" in started
+    assert "2025-01-31" not in rest
+
+
+def test_a_run_of_other_hardware_is_said_to_be_one() -> None:
+    other = replace(RUN, hardware={"cpus": 1024, "model": "Abacus"})
+    assert "other hardware: 1024 CPUs Abacus, ? GiB" in table(RUN, other).splitlines()[1]
+    assert "other hardware" not in table(RUN, RUN)
+
+
 def test_a_table_without_a_run_before_has_no_columns_for_one() -> None:
     assert "before" not in table(RUN, None)
