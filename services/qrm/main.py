@@ -58,7 +58,7 @@ def restore(common: CommonSettings, *, patience_s: float) -> tuple[Problem, ...]
         # What cannot be read is given back as far as it may have been written.
         with suppress(Refused, OSError):
             groups.resume()
-        problems = groups.restore(pods.pods())
+        problems = groups.restore(pods.pods(), at_once=True)
         if not problems:
             remove_lease(common.state_dir)
     return problems

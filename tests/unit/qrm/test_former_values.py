@@ -12,7 +12,7 @@ from test_pod_limits_written import KINDS, PAIR, TENANT, Limited, groups_of
 from test_restore import OWNER, Died, of_node
 
 from services.qrm.adapters.checkpoint.former_values import FILE, FormerValuesFile
-from services.qrm.adapters.kernel.isolation import GroupIsolation
+from services.qrm.adapters.kernel.isolation import STUCK_TRIES, GroupIsolation
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.checkpoint import FormerValue
 from services.qrm.core.isolation.rules import MemoryQos, NodeRules
@@ -236,6 +236,43 @@ def test_memory_high_goes_back_in_steps_and_says_so_until_it_is_there(tmp_path: 
     assert isolation.give_back() == []
     assert node.plain.cgroups.read(group, Knob.MEMORY_HIGH) == 1 << 30
     assert not former
+
+
+@pytest.mark.parametrize("enforcing", [True, False])
+def test_a_memory_high_that_cannot_fall_stays_on_record_and_goes_back_in_the_end(
+    tmp_path: Path, *, enforcing: bool
+) -> None:
+    node = Limited(tmp_path, "cgroupfs", 2)
+    node.start(PAIR)
+    group = groups_of(node)[1]
+    node.plain.cgroups.write(group, Knob.MEMORY_HIGH, 500 << 20)
+    former = FormerValues()
+    isolation = GroupIsolation(CgroupWriter(node.plain.cgroups, node.layout.top), former)
+    isolation.settle({(group, Knob.MEMORY_HIGH): 800 << 20}, 0.0, 0.0)
+    node.plain.set(group, "memory.current", str(900 << 20), "memory")
+    if enforcing:
+        for at_s in range(3 * STUCK_TRIES):
+            assert isolation.settle({}, float(at_s), 0.0) == []
+    for _ in range(STUCK_TRIES):
+        assert "in steps" in isolation.give_back()[0].why
+        assert node.plain.cgroups.read(group, Knob.MEMORY_HIGH) == 800 << 20
+        assert former
+    assert isolation.give_back() == []
+    assert node.plain.cgroups.read(group, Knob.MEMORY_HIGH) == 500 << 20
+    assert not former
+
+
+def test_whoever_leaves_gives_memory_high_back_at_once(tmp_path: Path) -> None:
+    node = Limited(tmp_path, "cgroupfs", 2)
+    node.start(PAIR)
+    group = groups_of(node)[1]
+    node.plain.cgroups.write(group, Knob.MEMORY_HIGH, 500 << 20)
+    isolation = GroupIsolation(CgroupWriter(node.plain.cgroups, node.layout.top), FormerValues(node.store))
+    isolation.settle({(group, Knob.MEMORY_HIGH): 800 << 20}, 0.0, 0.0)
+    node.plain.set(group, "memory.current", str(900 << 20), "memory")
+    assert isolation.give_back(at_once=True) == []
+    assert node.plain.cgroups.read(group, Knob.MEMORY_HIGH) == 500 << 20
+    assert node.store.load() == ()
 
 
 STATIC = {"katalyst.kubewharf.io/cpu_enhancement": '{"cpu_burst_policy": "static"}'}

@@ -198,10 +198,13 @@ class CgroupGroups:
         self._watch.forget_written()
         self._verified = None
 
-    def restore(self, pods: Sequence[Pod]) -> tuple[Problem, ...]:
-        """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written."""
+    def restore(self, pods: Sequence[Pod], *, at_once: bool = False) -> tuple[Problem, ...]:
+        """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written.
+
+        `at_once` is for whoever leaves: no pass waits for the kernel there, and nobody may ask again.
+        """
         self.forget_written()
-        left = [*self._adopt(pods), *self._isolation.give_back(), *self._disks.give_back()]
+        left = [*self._adopt(pods), *self._isolation.give_back(at_once=at_once), *self._disks.give_back()]
         left += give_back(self._writer, self._former, self._former.of((Knob.CPU_QUOTA,)).keys())
         left += [] if self._caches is None else self._caches.give_back()
         return (*restore_groups(self._writer, self.layout, self._machine, pods), *left)

@@ -14,6 +14,9 @@ from services.qrm.core.writes.outcome import Problem
 from services.qrm.former_values import FormerValues
 from shared.core.cgroups.knobs import UNLIMITED, V1_FILES, V2_FILES, Knob, Write, quota_us
 
+STUCK_TRIES = 10
+"""So often a give-back waits for memory above `memory.high` to be reclaimed; then it is written all the same."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Verified:
@@ -35,18 +38,27 @@ class GroupIsolation:
     lacking: tuple[str, ...] = ()
     """Files that something wanted needs and this kernel does not have."""
     _verified: _Verified | None = None
+    _stuck: int = 0
+    """How many tries in a row to give everything back had nothing to write, with something left."""
 
-    def give_back(self) -> list[Problem]:
-        """Take away everything that was given; what could not be written."""
-        self._verified = None
-        problems = self.settle({}, 0.0, 0.0)
+    def give_back(self, *, at_once: bool = False) -> list[Problem]:
+        """Take away everything that was given, in steps or at once; what could not be written."""
+        self._verified, self._stuck = None, STUCK_TRIES if at_once else self._stuck
+        problems = self._settle({}, 0.0, 0.0)
         left = sorted({group for group, _ in self.former.of(NEUTRAL)})
-        if left and not problems:
-            return [Problem(group, "goes back to its memory.high in steps; ask again") for group in left]
-        return problems
+        if not left or problems:
+            self._stuck = 0
+            return problems
+        # Verified: nothing was written. Each such try costs a restore of the whole node, so they come to an end.
+        self._stuck += self._verified is not None
+        return [Problem(group, "goes back to its memory.high in steps; ask again") for group in left]
 
     def settle(self, wanted: Values, now_s: float, verify_s: float) -> list[Problem]:
         """Bring groups to these values; all found in force less than `verify_s` ago are not looked at again."""
+        self._stuck = 0
+        return self._settle(wanted, now_s, verify_s)
+
+    def _settle(self, wanted: Values, now_s: float, verify_s: float) -> list[Problem]:
         last, exists = self._verified, self.writer.cgroups.exists
         recent = last is not None and now_s < last.at_s + verify_s
         if last is not None and recent and last.wanted == wanted and not any(map(exists, last.absent)):
@@ -68,6 +80,7 @@ class GroupIsolation:
         problems += self.writer.settle(Write(*key, values[key]) for key in order)
         # What could not be given back, or only in part, is owed on; a group that has ended owes nothing.
         owed = {key for key in back.keys() & now.keys() if problems or values.get(key, back[key]) != back[key]}
+        owed |= {key for key in back.keys() & now.keys() if self._is_above(key, back[key])}
         problems += self._forget(back.keys() - owed)
         absent = frozenset(group for group, _ in wanted.keys() - there.keys())
         # Not verified even if all went well: the next pass reads back what the kernel made of it.
@@ -95,11 +108,15 @@ class GroupIsolation:
         if knob is Knob.CPU_BURST:
             quota = self.writer.cgroups.raw(group, Knob.CPU_QUOTA)
             value = within_quota(value, None if quota is None else quota_us(quota))
-        if knob is Knob.MEMORY_HIGH and value != UNLIMITED:
+        if knob is Knob.MEMORY_HIGH and value != UNLIMITED and self._stuck < STUCK_TRIES:
             # The kernel reclaims while the writer waits: in steps, as with limits.
             use = memory_use(self.writer.cgroups, group)
             value = value if use is None else high_step(value, now, use)
         return Write(group, knob, value)
+
+    def _is_above(self, key: Key, value: int) -> bool:
+        """Whether a `memory.high` is still not down at a value: there is no write while its use does not come down."""
+        return key[1] is Knob.MEMORY_HIGH and self.writer.differs(Write(*key, value))
 
     def _files(self, knobs: set[Knob]) -> tuple[str, ...]:
         if self.writer.cgroups.version == 2:
