@@ -1,8 +1,8 @@
 """Decide before each report whether this node writes its NodeMetric: whoever else writes it goes first.
 
 Two writers would undo each other for ever, and readers would see figures jump. So this one waits as soon as the status
-is not as it has left it, and begins again where nobody has written for some periods. Each wait is twice as long as the
-one before: even with somebody who writes but now and then, turns end.
+is not as it has left it, and begins again where nobody has written for some periods. Where the other comes back soon,
+the next wait is twice as long, up to an hour: turns stay rare. Who writes once a day costs a short wait each time.
 
 Facts: docs/facts/koordinator-node-metric.md#who-writes-it.
 """
@@ -19,6 +19,10 @@ from shared.errors import Refused
 
 QUIET_PERIODS = 3
 """Of the first wait: with periods of 60 s the figures are renewed before a scheduler takes them for expired (300 s)."""
+LONGEST_WAIT_S = 3600.0
+"""Of a wait that was doubled: while this node waits for somebody who has gone, readers see old figures."""
+SOON_WAITS = 2
+"""Who writes before this node has had its turn for so many of its last wait came back soon: the next wait is longer."""
 MOST_MANAGERS, NAME_CHARACTERS = 64, 60
 MOMENT_CHARACTERS = 40
 
@@ -40,8 +44,9 @@ class WriterTurn:
         self._manager = manager
         self._left: tuple[str, str | None] | None = None
         self._theirs: tuple[str, str | None] | None = None
-        self._since_s = 0.0
-        self._periods = 0
+        self._before: tuple[str, str | None] | None = None
+        self._unanswered = False
+        self._since_s = self._began_s = self._least_s = 0.0
         self.wait_s = 0.0
         """For how long nobody may have written before this node begins again."""
         self.left_s = 0.0
@@ -50,12 +55,12 @@ class WriterTurn:
         """The field manager that writes it instead; "" while this node does."""
 
     def began_write(self) -> None:
-        """A write is sent: without its answer it is not known what stands there."""
-        self._left = None
+        """A write is sent: until its answer comes, what stood before it may stand there, or what it wrote."""
+        self._unanswered = True
 
     def wrote(self, answer: Mapping[str, Any]) -> None:
         """The object as this node has left it."""
-        self._left = _standing(answer)
+        self._left, self._before, self._unanswered = _standing(answer), None, False
 
     def is_ours(self, document: Mapping[str, Any], time: ReportTime) -> bool:
         """Whether this node may write, by the object as it stands there now."""
@@ -63,16 +68,19 @@ class WriterTurn:
         if self._theirs is None:
             since_s = self._others_since_s(document, found, time)
             if since_s is None:
+                self._before = found
                 return True
-            self._periods = max(QUIET_PERIODS, 2 * self._periods)
+            soon = time.now_s - self._began_s < SOON_WAITS * self.wait_s
+            self._least_s = min(2 * self.wait_s, LONGEST_WAIT_S) if soon else 0.0
             self._meet(document, found, since_s)
         elif found != self._theirs:
             self._meet(document, found, time.now_s)
-        self.wait_s = self._periods * time.period_s
+        self.wait_s = max(QUIET_PERIODS * time.period_s, self._least_s)
         self.left_s = self._since_s + self.wait_s - time.now_s
         if self.left_s > 0:
             return False
         self._theirs, self.other = None, ""
+        self._before, self._began_s = found, time.now_s
         return True
 
     def _meet(self, document: Mapping[str, Any], found: tuple[str, str | None], since_s: float) -> None:
@@ -83,11 +91,14 @@ class WriterTurn:
         self, document: Mapping[str, Any], found: tuple[str, str | None], time: ReportTime
     ) -> float | None:
         """Since when what stands there is somebody else's; None where it is this node's, or nobody's."""
-        status = document.get("status")
+        # As when this node was last given the turn, or as it has left it: nobody has written since.
+        if found in (self._before, self._left):
+            return None
+        status, written_here = document.get("status"), self._manager in last_writers(document)
         # An object of another UID was made anew: it is met as if for the first time.
         if self._left is not None and self._left[0] == found[0]:
-            return None if found == self._left else time.now_s
-        if not status or self._manager in last_writers(document):
+            return None if self._unanswered and written_here else time.now_s
+        if not status or written_here:
             return None
         # A predecessor may have ended long ago: what it has left behind needs no wait.
         return time.now_s - _age_s(status, time.wall)
