@@ -166,17 +166,20 @@ class ReporterApp:
             self._statuses_wanted.set()
         else:
             self._statuses_wanted.clear()
+            self._statuses.stop()
 
     async def _write_statuses(self) -> None:
         """Write the CPUs of LSE and LSR pods into their annotations, where that is asked for and both sides are new."""
         allocation, sample, settings = self._allocation, self._sample, self._settings
         if not settings.resource_status:
-            self._statuses.stop()
             return
         applied = allocation.value if allocation and allocation.within(settings.max_allocation_age_s) else None
         seen = sample.value if sample and sample.within(settings.max_sample_age_s) else None
         if applied and seen:
             await self._statuses.write(statuses_to_write(seen, applied), self._clock.monotonic())
+        # Switched off while the write had no answer: what became of it is nobody's concern any more.
+        if not self._settings.resource_status:
+            self._statuses.stop()
 
     def _wait_for_allocation(self) -> bool:
         """A fresh start must not wipe the object of the life before while qrm is about to speak."""

@@ -24,7 +24,7 @@ from shared.contracts.sample import NodeReading, NodeSample, NumaReading, PodRea
 from shared.core.api_kind import PODS, ApiKind
 from shared.core.pods.cpu_binding import RESOURCE_STATUS
 from shared.core.pods.koord_qos import QOS_LABEL
-from shared.errors import Conflict, Refused
+from shared.errors import Conflict, Refused, Unavailable
 from shared.fakes.memory_bus import MemoryBus
 from shared.fakes.memory_objects import MemoryObjects
 from shared.settings import CommonSettings, section
@@ -214,6 +214,53 @@ def test_a_slow_api_server_does_not_hold_up_the_heartbeat(virtual: Virtual, tmp_
         return sum(1 for subject in heard if f".{Readiness.kind}." in f"{subject}.")
 
     assert virtual(story()) >= 2
+
+
+class Hanging(MemoryObjects):
+    """An API server whose answer to a patch stays away until it is given up."""
+
+    def __init__(self, clock: LoopClock) -> None:
+        super().__init__(clock)
+        self.patching, self.given_up = asyncio.Event(), asyncio.Event()
+
+    async def patch(self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False) -> None:
+        self.patching.set()
+        await self.given_up.wait()
+        raise Unavailable("no answer")
+
+
+@pytest.mark.parametrize("hangs", [True, False], ids=["while a write hangs", "after a write has failed"])
+def test_switched_off_it_says_nothing_of_writes_any_more(virtual: Virtual, tmp_path: Path, hangs: bool) -> None:
+    async def story() -> tuple[bool, str]:
+        bus, clock = MemoryBus(), LoopClock()
+        wires = {name: Wire(bus, clock, node="node1", service=name) for name in ("reporter", "qrm", "metrics")}
+        raw: dict[str, Any] = {"reporter": {}}
+        pods = Hanging(clock)
+        written = tmp_path / "cnr.json"
+        ports = ReporterPorts(NodeFile(written), pods=pods)
+        app = ReporterApp(Context(wires["reporter"], clock, CommonSettings(), raw), ports, ReporterSettings())
+        task = asyncio.create_task(app.run())
+        app.reconfigure({"resource_status": True})
+        await asyncio.sleep(0.01)
+        numas, reading = (NumaReading(numa=0, cpus="0-11,24-35"),), NodeReading(online_cpus="0-47")
+        sample = wires["metrics"].stamp(NodeSample, node_reading=reading, numas=numas, pods=(pod(),))
+        await wires["metrics"].publish(sample)
+        await wires["qrm"].publish(wires["qrm"].stamp(Allocation, status="applied", pods=own()))
+        await pods.patching.wait()
+        if not hangs:
+            pods.given_up.set()
+            await asyncio.sleep(3)
+        said_before = "ResourceStatusNotWritten" in written.read_text("utf-8")
+        app.reconfigure({"resource_status": False})
+        pods.given_up.set()
+        await asyncio.sleep(3)
+        task.cancel()
+        return said_before, written.read_text("utf-8")
+
+    said_before, after = virtual(story())
+    assert said_before is not hangs
+    assert "AllocationFresh" in after
+    assert "ResourceStatusNotWritten" not in after
 
 
 class Unpermitted(MemoryObjects):
