@@ -54,8 +54,8 @@ def _node_strategy_unread(view: FieldView) -> dict[str, str] | None:
 
 
 def _applications_unmeasured(view: FieldView) -> dict[str, str] | None:
-    """Nothing while every application outside of pods that the settings name has figures."""
-    unmeasured = view.sample.unmeasured_applications if view.sample is not None else ""
+    """Nothing while every application outside of pods that the settings name has figures, or no sample is new."""
+    unmeasured = view.sample.unmeasured_applications if view.sample is not None and view.sample_fresh else ""
     if not unmeasured:
         return None
     why = f"counted as the system's use (metrics.host_applications): {unmeasured}"

@@ -359,11 +359,14 @@ def test_conditions_say_stale_held_and_which_service_fails(
 def test_an_application_that_cannot_be_measured_is_a_condition(full: FieldView) -> None:
     assert full.sample is not None
     listed = (ApplicationReading(name="good"), ApplicationReading(name="yarn", unmeasured="no cgroup y on this node"))
-    found = conditions.fragment(replace(full, sample=full.sample.model_copy(update={"host_applications": listed})))
+    lacking = replace(full, sample=full.sample.model_copy(update={"host_applications": listed}))
+    found = conditions.fragment(lacking)
     assert found is not None
     (row,) = [one for one in found["status"]["conditions"] if one["type"] == "HostApplicationUnmeasured"]
     assert row["message"].endswith("(metrics.host_applications): yarn: no cgroup y on this node")
     assert "HostApplicationUnmeasured" not in _conditions(full)
+    # An old sample says nothing of now.
+    assert "HostApplicationUnmeasured" not in _conditions(replace(lacking, sample_fresh=False))
 
 
 def test_a_refused_configuration_is_a_condition_that_is_written_at_once(
