@@ -19,7 +19,7 @@ from sublet.replay.judging.total import ReplayOutcome, ReplayTotal
 from sublet.replay.rows import rows_of
 from sublet.replay.run import replay, replay_node
 from sublet.replay.traces.frames import Trace
-from sublet.replay.traces.loaders import FileFormat, all_traces, is_recording
+from sublet.replay.traces.loaders import FileFormat, all_traces, is_recording, most_nodes
 from sublet.replay.traces.tenants import Packing
 
 ROWS_APART = 8
@@ -106,6 +106,12 @@ def joined(parts: Sequence[Sequence[tuple[int, ReplayOutcome]]], row_step: int) 
 
 
 def usual_processes(job: ReplayJob) -> int:
-    """As many as there are CPUs; one for a job that is not worth the start of others: few rows on recordings."""
-    small = len(job.rows()) < 2 * ROWS_APART and all(is_recording(path, job.file_format) for path in job.paths)
-    return 1 if small else len(os.sched_getaffinity(0))
+    """As many as there are CPUs, and no more than there are parts; one for few rows on recordings.
+
+    Each process reads every file: one without a node of its own would read them for nothing.
+    """
+    rows = len(job.rows())
+    if rows < 2 * ROWS_APART and all(is_recording(path, job.file_format) for path in job.paths):
+        return 1
+    parts = most_nodes(job.paths, job.file_format, job.packing) * max(1, rows // ROWS_APART)
+    return max(1, min(len(os.sched_getaffinity(0)), parts))

@@ -3,7 +3,9 @@
 import gzip
 import io
 import lzma
+import sys
 import zlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -87,13 +89,32 @@ def all_traces(paths: Iterable[Path], file_format: FileFormat, packing: Packing)
 
 def is_recording(path: Path, file_format: FileFormat) -> bool:
     """Whether a file is a recording, or none that can be read."""
+    return _format_said(path, file_format) == "recording"
+
+
+def most_nodes(paths: Iterable[Path], file_format: FileFormat, packing: Packing) -> int:
+    """At most so many nodes are in these files; `sys.maxsize` where that is known only once they have been read."""
+    files = Counter(_format_said(path, file_format) for path in paths)
+    recordings = files.pop("recording", 0)
+    return recordings + sum(_most_of(chosen, count, one) for chosen, count in files.items() for one in packing.each())
+
+
+def _most_of(chosen: FileFormat, files: int, packing: Packing) -> int:
+    size, asked = _pods_per_node(chosen, packing), packing.nodes or sys.maxsize
+    if chosen == "bitbrains":  # a tenant a file
+        return min(files // size if size else 1, asked)
+    return files * (asked if size else 1)
+
+
+def _format_said(path: Path, file_format: FileFormat) -> FileFormat:
+    """The format of a file; one that cannot be read counts as a recording, which is of one node."""
     if file_format != "auto":
-        return file_format == "recording"
+        return file_format
     try:
         with path.open("rb") as source:
-            return _format_of(path.name, source) == "recording"
+            return _format_of(path.name, source)
     except (OSError, Refused):
-        return True
+        return "recording"
 
 
 def _nodes(paths: list[Path], chosen: FileFormat, packing: Packing) -> Iterator[Trace]:

@@ -58,4 +58,19 @@ def test_a_short_recording_is_not_worth_a_process_and_a_trace_is(
     assert usual_processes(job) == 4
     assert usual_processes(replace(job, paths=job.paths[1:])) == 1
     many = tuple(f"canonical=c{n}" for n in range(20))
-    assert usual_processes(replace(job, paths=job.paths[1:], policies=many)) == 4
+    assert usual_processes(replace(job, paths=job.paths[1:] * 2, policies=many)) == 4
+
+
+def test_no_process_reads_the_files_without_a_part_of_its_own(job: ReplayJob, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(16))
+    rows = tuple(f"canonical=c{n}" for n in range(15))
+    asked = {
+        "one recording, its rows in two": (replace(job, paths=job.paths[1:], policies=rows), 2),
+        "all tenants on one node": (replace(job, packing=Packing(cpus=8)), 2),
+        "three nodes asked for, and a recording": (replace(job, packing=Packing(pods_per_node=2, nodes=3)), 4),
+        "the same in two sizes": (replace(job, packing=Packing(pods_per_node=2, nodes=3, swept=(2.0, 4.0))), 7),
+        "ten files of one VM each, two on a node": (replace(job, paths=job.paths * 5, file_format="bitbrains"), 5),
+        "nobody knows how many": (job, 16),
+    }
+    found = {what: usual_processes(one) for what, (one, _) in asked.items()}
+    assert found == {what: wanted for what, (_, wanted) in asked.items()}
