@@ -98,9 +98,7 @@ class AdvisorApp:
         self._past.recall(self._choice.policy, self._clock.monotonic(), self._clock.wall().timestamp())
 
     def _keep_past(self) -> None:
-        if self._round is not None:
-            now_s, wall_s = self._clock.monotonic(), self._clock.wall().timestamp()
-            self._past.keep(self._choice.policy, self._round, now_s, wall_s)
+        self._past.keep(self._choice.policy, self._clock.monotonic(), self._clock.wall().timestamp())
 
     async def _without_news(self, newest: _Input, *, repeat: bool) -> None:
         if (age_s := self._age_s(newest)) > self._choice.settings.max_input_age_s:
@@ -185,6 +183,7 @@ class AdvisorApp:
             rules = replace(rules, instead=self._passed_over.why)
         # A policy cannot be stopped in the middle: its answer counts this time, and it is passed over the next.
         done = decide(view, now_s, chosen, rules, self._round)
+        self._past.learn(choice.policy, done)
         took_ms, budget_ms = 1000 * (self._clock.monotonic() - now_s), choice.settings.policy_budget_ms
         if done.failed:
             self._pass_over(done.failed, "policy_failed", now_s)

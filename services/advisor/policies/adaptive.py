@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.demand.need import tenants_need, used_cores
+from services.advisor.core.demand.need import pool_need_cores, tenants_need, used_cores
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicyPast, PolicySettings
 from services.advisor.core.prediction.histogram import CPU_CORES
@@ -49,7 +49,7 @@ class AdaptiveSettings(PolicySettings):
     margin_factor: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 4.0
     """The margin is so many times that rise and what larger ones exceed it by; less offers more, at more risk."""
     min_margin_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
-    """Cores of margin in any case; with a factor below 1 that part of them."""
+    """Cores of margin in any case, at most an eighth of the CPUs; with a factor below 1 that part of them."""
     cold_start_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 600.0
     """Seconds that have to be observed before the margin is used; canonical decides until then."""
     max_miss_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
@@ -71,22 +71,30 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     """What the forecast bounds the need by, and what is asked for where nothing is measured."""
     _, by_rule = canonical.judge(None, view, now_s, CANONICAL)
     need = tenants_need(view, used_cores)
-    if not view.fresh or need.measured_cores is None:
+    measured = need.measured_cores
+    # Nobody is there who could need anything: that is known, and no reason to distrust the forecast.
+    if idle := measured is None and not view.of("shared_cores"):
+        measured = pool_need_cores(view)
+    if not view.fresh or measured is None:
         return state, _canonical(by_rule, "no figures", {"fresh": view.fresh})
-    wanted, cpus = _wanted_cores(need.measured_cores, view), view.bounds.cpus
+    wanted, cpus = _wanted_cores(measured, view), view.bounds.cpus
     state = state.observe(wanted, now_s, cpus, settings.rules)
     forecast = state.last
     if forecast is None:
         return state, _canonical(by_rule, "no forecast", {})
     bound = max(wanted, min(forecast.bound_cores, cpus)) + need.asked_cores
     # Whoever decides, the forecast counts: what was learned so far is too little, and canonical may be less still.
-    by_rule = replace(by_rule, cores=max(by_rule.cores, wanted + need.asked_cores, bound - view.region_reserve_cores))
+    # Not where nobody is there: canonical's reserve is enough, and the first one to come must not lower the demand.
+    if not idle:
+        least = max(wanted + need.asked_cores, bound - view.region_reserve_cores)
+        by_rule = replace(by_rule, cores=max(by_rule.cores, least))
     numbers = _numbers(state, forecast, need.asked_cores)
     if state.learned_s < settings.cold_start_s:
         return state, _canonical(by_rule, f"less than {settings.cold_start_s:g} s observed", numbers)
     if state.missed_ratio > settings.max_miss_ratio:
         return state, _canonical(by_rule, "too many needs rose above the forecast", numbers)
-    why = Reason(rule="adaptive: what is expected + learned margin, at least what is used now", numbers=numbers)
+    what = "no shared tenant: what was usual" if idle else "what is expected"
+    why = Reason(rule=f"adaptive: {what} + learned margin, at least what is used now", numbers=numbers)
     return state, Demand(bound, by_rule.memory_bytes, (why,))
 
 

@@ -1,5 +1,6 @@
 """The policy `adaptive`: who decides when, what always counts, and what a node learns of its own tenants."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -15,7 +16,7 @@ from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, Signs, View
 from services.advisor.core.policy import Demand
-from services.advisor.core.prediction.histogram import Histogram
+from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 from services.advisor.core.prediction.margin import LearnedMargin
 from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
@@ -106,6 +107,17 @@ def test_without_figures_canonical_decides_and_nothing_is_learned() -> None:
         assert "no figures" in demand.why[0].rule
 
 
+def test_a_node_without_tenants_needs_nothing_and_that_is_learned() -> None:
+    state = POLICY.start()
+    for number in range(HOUR):
+        state, demand = POLICY.judge(state, view(tenants_usage_cores=0.0), ROUND_S * number, SETTINGS)
+    assert not demand.common
+    assert demand.cores == pytest.approx(SETTINGS.min_margin_cores, abs=0.05)
+    assert demand.why[0].rule.startswith("adaptive: no shared tenant")
+    _, blind = POLICY.judge(state, view().blind(), ROUND_S * HOUR, SETTINGS)
+    assert "no figures" in blind.why[0].rule
+
+
 def test_a_node_that_never_rises_keeps_the_least_margin_within_the_hour() -> None:
     state, demand = lived([5.0] * HOUR)
     assert margin_of(state) == SETTINGS.min_margin_cores
@@ -157,6 +169,42 @@ def test_noise_of_three_times_the_height_is_learned_within_a_half_life() -> None
     assert sum(late) / len(late) <= 0.001
 
 
+@pytest.mark.parametrize(("round_s", "half_life_s"), [(1.0, 10_000.0), (2.0, 86_400.0)])
+def test_new_rises_are_learned_however_many_rounds_were_calm(round_s: float, half_life_s: float) -> None:
+    """The weight of the past grows to half-life / round / ln 2: one round is less than 1e-4 of it."""
+    rules = AdaptiveSettings(rise_half_life_s=half_life_s).rules
+    calm = Histogram({0: half_life_s / round_s / math.log(2)})
+    state, now_s = replace(WARM, rises=calm, last=None), 0.0
+    for need in [10.0 if number % 5 else 25.0 for number in range(1200)]:
+        now_s += round_s
+        state = state.observe(need, now_s, BIG.cpus, rules)
+    assert max(CPU_CORES.ends[bucket] for bucket in state.rises.weights) > 10
+    assert margin_of(state) > 10
+
+
+def test_a_single_jump_of_a_calm_node_does_not_keep_the_whole_machine() -> None:
+    calm, _ = lived([5.0] * HOUR)
+    jumped, _ = lived([15.0, 5.0, 5.0], calm, 3600.0)
+    assert margin_of(jumped) < 5, "four times the jump would be 40"
+    often, _ = lived(([15.0] + [5.0] * 40) * 40, jumped, 3606.0)
+    assert margin_of(often) > 5 * margin_of(jumped), "what comes back is believed"
+
+
+@pytest.mark.parametrize("percentile", [99.5, 99.9])
+def test_a_single_miss_does_not_widen_the_margin_where_few_are_claimed(percentile: float) -> None:
+    settings = AdaptiveSettings(rise_percentile=percentile)
+    state, _ = lived([5.0] * HOUR, settings=settings)
+    state, _ = lived([9.0, 5.0], state, 3600.0, settings=settings)
+    assert state.missed_ratio > 0
+    assert present(state.last).widened == 1.0
+
+
+def test_a_queue_of_any_length_counts_as_the_machine() -> None:
+    state, demand = lived([1e9, 5.0, 1e9], WARM, 3600.0)
+    assert state.exceeded < 10 * BIG.cpus**2 + WARM.exceeded
+    assert demand.cores >= BIG.cpus
+
+
 def test_a_spike_that_is_over_is_not_kept() -> None:
     """Seen often, a short spike leads to expect that it ends; the margin, not the spike, answers the next one."""
     spikes = [5.0 if number % 50 else 15.0 for number in range(HOUR)]
@@ -195,11 +243,13 @@ def test_more_need_never_gives_tenants_less(before: list[float], now: float, mor
 
 def test_a_small_rise_after_a_large_one_does_not_narrow_the_margin_of_its_own_round() -> None:
     """It makes rises smaller on average: that counts from the next round on."""
-    past, _ = lived([*[5.0] * 600, 8.0, *[5.0] * 600])
-    _, calm = lived([5.0], past, 2402.0)
-    _, risen = lived([5.5], past, 2402.0)
+    needs = ([5.0] * 40 + [8.0]) * 30 + [5.0] * 600
+    past, _ = lived(needs)
+    later_s = ROUND_S * len(needs)
+    _, calm = lived([5.0], past, later_s)
+    _, risen = lived([5.5], past, later_s)
     assert risen.cores >= calm.cores
-    assert margin_of(lived([5.5, 5.5], past, 2402.0)[0]) < margin_of(past)
+    assert margin_of(lived([5.5, 5.5], past, later_s)[0]) < margin_of(past)
 
 
 @given(needs, st.integers(0, 39))
@@ -241,8 +291,8 @@ def test_the_need_rises_above_the_forecast_as_seldom_as_claimed(height: float) -
     assert missed / len(after) <= SETTINGS.rules.claimed_misses + 0.01
 
 
-@pytest.mark.parametrize("cpus", [2, 4, 8, 16])
-def test_a_small_node_keeps_its_margin_and_no_quarter_of_the_machine(cpus: int) -> None:
+@pytest.mark.parametrize(("cpus", "margin_cores"), [(2, 0.25), (4, 0.5), (8, 1.0), (16, 1.0)])
+def test_a_small_node_keeps_its_margin_and_no_quarter_of_the_machine(cpus: int, margin_cores: float) -> None:
     bounds = Bounds.of(cpus, smt=False)
     last: Round | None = None
     for number in range(HOUR):
@@ -251,7 +301,7 @@ def test_a_small_node_keeps_its_margin_and_no_quarter_of_the_machine(cpus: int) 
         last = decide(seen, ROUND_S * number, chosen, SizingRules(), last)
     sizes = present(last).sizes
     assert sizes.why.numbers["reserve_cores"] == 0
-    assert present(last).demand.cores == pytest.approx(1.25, abs=0.05)
+    assert present(last).demand.cores == pytest.approx(0.25 + margin_cores, abs=0.05)
 
 
 def test_a_dedicated_pod_counts_its_request_and_an_unmeasured_one_as_well() -> None:

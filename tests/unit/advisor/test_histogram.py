@@ -95,6 +95,14 @@ def lived(
     return peak
 
 
+def test_a_new_level_is_seen_also_with_a_half_life_of_days() -> None:
+    """A sample is less than 1e-4 of the weight of a long past, and must gather weight all the same."""
+    scale = Scale(CPU_CORES, 75.0, 7 * 24 * HOUR_S)
+    old = Peak(Histogram({CPU_CORES.index(10.0): scale.half_life_s / math.log(2)}), largest=10.0, value=10.0)
+    risen = lived(old, 30.0, WINDOW_S, 2000 * WINDOW_S, scale)
+    assert risen.histogram.weights[CPU_CORES.index(30.0)] == pytest.approx(2000 * WINDOW_S, rel=0.05)
+
+
 @pytest.mark.parametrize("percentile", [90.0, 95.0, 98.0])
 def test_a_level_that_has_ended_is_forgotten_after_the_stated_half_lives(percentile: float) -> None:
     scale = Scale(CPU_CORES, percentile, HOUR_S)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,17 +16,19 @@ from present import present
 
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.observation.sample_view import view_of
+from services.advisor.core.policy import PolicyPast
 from services.advisor.core.prediction.margin import LearnedMargin
 from services.advisor.core.prediction.stored_margin import (
     MAX_MARGINS_BYTES,
     MOST_AWAY_S,
     MOST_REGIONS,
+    MOST_WEIGHT,
     margins_of,
     margins_text,
 )
-from services.advisor.core.round.decide import SizingRules, decide
+from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
-from services.advisor.learned_past import KEEP_S, MAX_PAST_BYTES, LearnedPast
+from services.advisor.learned_past import KEEP_S, MAX_PAST_BYTES, MOST_STATES, LearnedPast
 from services.advisor.policies import adaptive, canonical
 from services.advisor.policies.adaptive import AdaptiveSettings
 from shared.adapters.files.past import PastFile
@@ -171,12 +175,121 @@ def test_a_policy_without_a_past_leaves_the_file_as_it_is(virtual: Virtual, busy
     assert file.writes == 0
 
 
-def test_what_canonical_decided_meanwhile_is_not_written(pod: MakePod, sample: MakeSample) -> None:
+Decides = Callable[[ConfiguredPolicy], Round]
+CANONICAL = ConfiguredPolicy(canonical.POLICY, canonical.CanonicalSettings())
+ADAPTIVE_POLICY = ConfiguredPolicy(adaptive.POLICY, AdaptiveSettings())
+
+
+@pytest.fixture
+def decides(pod: MakePod, sample: MakeSample) -> Decides:
+    """The first round of a policy on a node with one busy tenant."""
+    seen = view_of(sample(pod("a", cpu_usage_cores=5.0)), Bounds.of(48, smt=True))
+    return lambda chosen: decide(seen, 0.0, chosen, SizingRules(), None)
+
+
+def test_what_canonical_decided_meanwhile_is_not_written(decides: Decides) -> None:
     file = Kept(b"what it has learned")
-    view = view_of(sample(pod("a", cpu_usage_cores=5.0)), Bounds.of(48, smt=True))
-    done = decide(view, 0.0, ConfiguredPolicy(canonical.POLICY, canonical.CanonicalSettings()), SizingRules(), None)
-    LearnedPast(file).keep(adaptive.POLICY, done, 0.0, WALL_S)
+    past = LearnedPast(file)
+    past.learn(adaptive.POLICY, decides(CANONICAL))
+    past.keep(adaptive.POLICY, 0.0, WALL_S)
+    assert (file.text, file.writes) == (b"what it has learned", 0)
+
+
+def test_without_news_the_file_stays_as_old_as_it_is(decides: Decides) -> None:
+    """Written again it would never grow too old."""
+    file = Kept()
+    past = LearnedPast(file)
+    past.learn(adaptive.POLICY, decides(ADAPTIVE_POLICY))
+    past.keep(adaptive.POLICY, 0.0, WALL_S)
+    past.keep(adaptive.POLICY, KEEP_S, WALL_S + KEEP_S)
+    assert file.writes == 1
+
+
+def test_the_newest_state_of_each_region_is_kept_and_of_so_many(decides: Decides) -> None:
+    past, done = LearnedPast(None), decides(ADAPTIVE_POLICY)
+    first, last = learned([5.0]), learned([9.0])
+    past.learn(adaptive.POLICY, replace(done, region_states={"away": first, "pool": first}))
+    past.learn(adaptive.POLICY, replace(done, region_states={"pool": last}))
+    assert (past.states["away"], past.states["pool"]) == (first, last)
+    for number in range(2 * MOST_STATES):
+        past.learn(adaptive.POLICY, replace(done, region_states={f"pool-{number}": first}))
+    assert len(past.states) == MOST_STATES == MOST_REGIONS
+    assert {"share", f"pool-{2 * MOST_STATES - 1}"} <= set(past.states)
+    assert "away" not in past.states
+
+
+def failing(*_: Any) -> Any:
+    raise RuntimeError("not of a kind that anybody expects")
+
+
+def test_a_policy_that_cannot_tell_or_read_its_past_does_not_end_the_advisor(decides: Decides) -> None:
+    file = Kept(b"what it has learned")
+    past, policy = LearnedPast(file), replace(adaptive.POLICY, past=PolicyPast(failing, failing))
+    past.recall(policy, 0.0, WALL_S)
+    assert past.states == {}
+    past.learn(policy, decides(ADAPTIVE_POLICY))
+    past.keep(policy, 0.0, WALL_S)
     assert file.text == b"what it has learned"
+
+
+async def after_trouble(node: Node, fields: dict[str, Any], trouble: Callable[[], Awaitable[None]]) -> str:
+    """Learn for half a minute, live through something, and say who decides in the next round but one."""
+    async with node.running():
+        for _ in range(15):
+            await node.measure(fields)
+            await asyncio.sleep(2.0)
+        await trouble()
+        await node.measure(fields)
+        await asyncio.sleep(2.0)
+        await node.measure(fields)
+    return node.advices[-1].why[0].rule
+
+
+def test_a_round_of_canonical_does_not_cost_what_was_learned(virtual: Virtual, busy: dict[str, Any]) -> None:
+    slow = {**ADAPTIVE, "policy_retry_s": 10.0}
+    file = Kept()
+    node = Node(slow, past=file)
+    meanwhile: list[str] = []
+
+    async def trouble() -> None:
+        node.app._pass_over("a round was slow", "policy_slow", node.clock.monotonic())
+        for _ in range(5):
+            await node.measure(busy)
+            meanwhile.append(node.advices[-1].policy)
+            await asyncio.sleep(2.5)
+
+    assert "learned margin" in virtual(after_trouble(node, busy, trouble))
+    assert meanwhile == ["canonical"] * 4 + meanwhile[4:]
+    assert json.loads(present(file.text))["regions"]["share"]["learned_s"] >= 28, "what is kept is the newest"
+
+
+def test_pools_that_begin_to_overlap_do_not_cost_what_was_learned(
+    virtual: Virtual, busy: dict[str, Any], pod: MakePod, fields: MakeFields
+) -> None:
+    """CPUs that go on and off change the shape of the pools: the last sizes are worth nothing then, the past is."""
+    few = fields(pod("a", cpu_usage_cores=1.0), node={"online_cpus": "0-1"})
+    node = Node(ADAPTIVE)
+
+    async def trouble() -> None:
+        await node.measure(few)
+
+    assert "learned margin" in virtual(after_trouble(node, busy, trouble))
+
+
+@pytest.mark.parametrize("weight", [1e6, 1e12])
+def test_no_past_outweighs_what_a_month_can_teach(weight: float) -> None:
+    stored = json.loads(good())
+    stored["regions"]["share"] |= {"rises": [[0, weight]], "usual": [[0, weight]]}
+    found, why = margins_of(json.dumps(stored).encode(), WALL_S)
+    assert why == ""
+    share = found["share"]
+    assert share.rises.weights == share.usual.histogram.weights == {0: pytest.approx(min(weight, MOST_WEIGHT))}
+
+
+@pytest.mark.parametrize("needs", [[1e30, 5.0] * 100, [0.0, 1024.0] * 100])
+def test_whatever_was_needed_can_be_written(needs: list[float]) -> None:
+    text = margins_text({"share": learned(needs), "n" * 513: LearnedMargin()}, WALL_S)
+    assert set(margins_of(text, WALL_S)[0]) == {"share"}
 
 
 def test_the_file_is_read_up_to_its_bound(tmp_path: Path) -> None:

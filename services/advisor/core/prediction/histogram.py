@@ -14,8 +14,9 @@ from itertools import accumulate, count, takewhile
 
 RATIO = 1.05
 """By how much each bucket is wider than the one before."""
-EPSILON = 1e-4
-"""A bucket with a smaller part of the whole weight is forgotten."""
+EPSILON = 1e-9
+"""A bucket with a smaller part of the whole weight is forgotten. Far below the part of one sample, however long the
+half-life: a sample that is dropped as soon as it is added could never gather weight."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,7 @@ class Histogram:
         factor = 2.0 ** -max(0.0, aged_half_lives)
         weights = {index: old * factor for index, old in self.weights.items()}
         weights[bucket] = weights.get(bucket, 0.0) + weight
-        # Bounded memory for each container: what can no longer move a percentile is dropped.
+        # What can no longer move a percentile is dropped; memory is bounded by the number of buckets as well.
         least = EPSILON * math.fsum(weights.values())
         return Histogram({index: weight for index, weight in weights.items() if weight >= least})
 

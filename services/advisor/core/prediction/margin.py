@@ -24,10 +24,17 @@ KNOWN_ROUNDS = 20.0
 GUESSED_NEED_RATIO = 0.05
 GUESSED_CPU_RATIO = 1 / 64
 """The guess for percentile and mean excess: these parts of the need and of the machine."""
+TAIL_ROUNDS = 10.0
+"""The mean excess counts half once so many rounds have risen above the percentile: one jump of a calm node is no rule.
+"""
+LEAST_CPU_RATIO = 1 / 8
+"""The least margin is at most this part of the machine."""
 USUAL_WEIGHT = 1e-3
 """How much a usual need above the usual would count that stays whole: decides while no excess has been seen."""
 JUDGED_ROUNDS = 200.0
-"""Coverage is the mean of about so many rounds, the newest ones weighing most."""
+"""Coverage is the mean of at least about so many rounds, the newest ones weighing most."""
+JUDGED_MISSES = 10.0
+"""And of so many that about so many misses are claimed among them: one miss alone must not widen the margin."""
 TOLERATED_MISSES = 2.0
 """Misses come in clumps: up to so many times as many as claimed nothing is corrected."""
 
@@ -47,6 +54,11 @@ class MarginRules:
         """Part of the rounds in which the need may rise above the percentile."""
         return 1 - self.rise_percentile / 100
 
+    @property
+    def judged_rounds(self) -> float:
+        """Over about how many rounds coverage is judged."""
+        return max(JUDGED_ROUNDS, JUDGED_MISSES / self.claimed_misses)
+
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
@@ -59,7 +71,7 @@ class Forecast:
     rise_cores: float
     """The percentile of the rises: claimed not to be exceeded in that part of the rounds."""
     excess_cores: float
-    """What rises above it exceeded it by on average."""
+    """What rises above it exceeded it by on average; less while there are few."""
     known_ratio: float
     """How much of the margin is learned; the rest is guessed."""
     widened: float
@@ -89,6 +101,8 @@ class LearnedMargin:
 
     def observe(self, need_cores: float, now_s: float, cpus: int, rules: MarginRules) -> "LearnedMargin":
         """The state after one more reading on a machine of so many CPUs, with the forecast that follows from it."""
+        # Queues may be of any length, and squares of them are added up; nobody can be given more than the machine.
+        need_cores = min(need_cores, float(cpus))
         after = replace(
             self._with_rise(need_cores, now_s, rules), usual=self.usual.observe(need_cores, now_s, rules.usual)
         )
@@ -104,7 +118,8 @@ class LearnedMargin:
         guessed = GUESSED_NEED_RATIO * expected + GUESSED_CPU_RATIO * cpus
         margin = rules.factor * (known * widened * (rise + excess) + (1 - known) * guessed)
         # A factor below 1 takes a risk on purpose: the least margin must not undo it.
-        margin = max(rules.least_cores * min(1.0, rules.factor), margin)
+        least = min(rules.least_cores, LEAST_CPU_RATIO * cpus)
+        margin = max(least * min(1.0, rules.factor), margin)
         return replace(after, last=Forecast(now_s, need_cores, usual, expected, rise, excess, known, widened, margin))
 
     def _with_rise(self, need_cores: float, now_s: float, rules: MarginRules) -> "LearnedMargin":
@@ -125,7 +140,7 @@ class LearnedMargin:
             learned_s=self.learned_s + passed_s,
             stayed=self.stayed * faded + excess * left,
             exceeded=self.exceeded * faded + excess * excess,
-            missed_ratio=self.missed_ratio + (missed - self.missed_ratio) / JUDGED_ROUNDS,
+            missed_ratio=self.missed_ratio + (missed - self.missed_ratio) / rules.judged_rounds,
         )
 
     def staying_ratio(self, usual_cores: float) -> float:
@@ -140,8 +155,9 @@ def _percentile(rises: Histogram, percentile: float) -> float:
 
 
 def _mean_excess(rises: Histogram, above_cores: float) -> float:
-    """By how much the rises above this one exceed it on average; 0 where there is none."""
+    """By how much the rises above this one exceed it on average, shrunk towards 0 while they are few."""
     ends = CPU_CORES.ends
     larger = [(ends[bucket] - above_cores, w) for bucket, w in rises.weights.items() if ends[bucket] > above_cores]
     weight = math.fsum(w for _, w in larger)
-    return math.fsum(excess * w for excess, w in larger) / weight if weight else 0.0
+    # The mean, times weight / (weight + TAIL_ROUNDS).
+    return math.fsum(excess * w for excess, w in larger) / (weight + TAIL_ROUNDS)

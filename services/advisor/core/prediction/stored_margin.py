@@ -3,7 +3,8 @@
 What is older than a day, of the future, or not as it was written is no past: then the node is observed anew.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,9 +20,12 @@ MOST_REGIONS = 256
 """Regions beyond are observed anew; a node has a few."""
 MOST_AWAY_S = 86_400.0
 """After a longer time the node may have other tenants."""
+MOST_WEIGHT = 30 * 86_400 / math.log(2)
+"""Of one histogram: what a reading each second adds up to with the longest half-life. More would outweigh all news."""
+MOST_NAME_CHARACTERS = 512
 _SHOWN_CHARACTERS = 200
 
-_Amount = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
+_Amount = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 _Weight = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
 _Bucket = Annotated[int, Field(ge=0, le=len(CPU_CORES.ends) - 1)]
 _Weights = Annotated[list[tuple[_Bucket, _Weight]], Field(max_length=len(CPU_CORES.ends))]
@@ -46,12 +50,15 @@ class _Margins(_Stored):
     policy: Literal["adaptive"] = "adaptive"
     written_s: Annotated[float, Field(ge=0, allow_inf_nan=False)]
     """Seconds since 1970."""
-    regions: Annotated[dict[Annotated[str, Field(max_length=512)], _Margin], Field(max_length=MOST_REGIONS)]
+    regions: Annotated[
+        dict[Annotated[str, Field(max_length=MOST_NAME_CHARACTERS)], _Margin], Field(max_length=MOST_REGIONS)
+    ]
 
 
 def margins_text(margins: Mapping[str, LearnedMargin], wall_s: float) -> bytes:
-    """What has been learned, by region; the window that is not over is left out."""
-    regions = {name: _stored(margins[name]) for name in sorted(margins)[:MOST_REGIONS]}
+    """What has been learned, by region; the window that is not over is left out, and what has too long a name."""
+    names = sorted(name for name in margins if len(name) <= MOST_NAME_CHARACTERS)
+    regions = {name: _stored(margins[name]) for name in names[:MOST_REGIONS]}
     return _Margins(written_s=wall_s, regions=regions).model_dump_json().encode()
 
 
@@ -84,10 +91,17 @@ def _stored(margin: LearnedMargin) -> _Margin:
 def _margin(stored: _Margin) -> LearnedMargin:
     """As after a silence: the first reading is no rise of the last one."""
     return LearnedMargin(
-        usual=Peak(Histogram(dict(stored.usual)), value=stored.usual_cores),
-        rises=Histogram(dict(stored.rises)),
+        usual=Peak(_histogram(stored.usual), value=stored.usual_cores),
+        rises=_histogram(stored.rises),
         learned_s=stored.learned_s,
         stayed=stored.stayed,
         exceeded=stored.exceeded,
         missed_ratio=stored.missed_ratio,
     )
+
+
+def _histogram(weights: Sequence[tuple[int, float]]) -> Histogram:
+    by_bucket = dict(weights)
+    total = math.fsum(by_bucket.values())
+    part = min(1.0, MOST_WEIGHT / total) if total else 1.0
+    return Histogram({bucket: weight * part for bucket, weight in by_bucket.items() if weight * part > 0})

@@ -23,7 +23,7 @@ class ConfiguredPolicy:
     policy: Policy[Any, Any]
     settings: PolicySettings
     learned: Mapping[str, Any] = field(default_factory=dict)
-    """What the policy had learned before the advisor was started, by region; it begins with that."""
+    """What the policy knows by region, from before the last round; a region that was not in that goes on with it."""
 
 
 def judged(policy: Policy[Any, Any], state: Any, view: View, now_s: float, settings: Any) -> tuple[Any, Demand]:
