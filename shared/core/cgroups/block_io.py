@@ -13,6 +13,8 @@ UNBOUNDED_IOPS = (1 << 32) - 1
 """From so many operations by second on a disk is not bounded; of more v1 keeps the low 32 bits, which may be few."""
 MOST_LINES, MOST_DIGITS = 1024, 20
 V1_CONTROLLER = "blkio"
+COST_FILES: Mapping[Version, str] = {1: "blkio.cost.qos", 2: "io.cost.qos"}
+"""Where io.cost is switched on for a disk, in the root group."""
 _V1_FILES: Mapping[Knob, str] = {
     Knob.IO_READ_BPS: "blkio.throttle.read_bps_device",
     Knob.IO_WRITE_BPS: "blkio.throttle.write_bps_device",

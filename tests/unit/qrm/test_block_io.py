@@ -195,12 +195,49 @@ def test_files_that_the_kernel_lacks_are_named_and_the_others_written(node: Disk
     assert node.cgroups.text(node.home, io_file(Knob.IO_READ_BPS, node.version), "blkio")
 
 
-def test_a_line_that_the_kernel_refuses_is_a_problem_with_its_file(node: Disks) -> None:
+def test_a_disk_that_cannot_be_bounded_is_named_with_its_file_and_the_others_are(node: Disks) -> None:
     dev = node.cgroups.host_root / "sys/devices/block/sdb/dev"
     dev.write_text("9:9\n")
-    (problem,) = node.disks.settle([PAIR], [BlockLimits("sdb", read_bps=5)], 0.0, 10.0)
-    assert io_file(Knob.IO_READ_BPS, node.version) in problem.why
-    assert "no disk that can be bounded" in problem.why
+    limits = [BlockLimits("sdb", read_bps=5), BlockLimits("sda", read_bps=7)]
+    node.settle(limits)
+    (said,) = node.disks.unheeded
+    assert said.startswith(io_file(Knob.IO_READ_BPS, node.version))
+    assert "no disk that can be bounded" in said
+    assert node.of(node.home, SDA)[0] == "7"
+
+
+def test_a_weight_without_io_cost_is_named_once_and_says_what_to_write(
+    node: Disks, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, code = node.cgroups.write_line, errno.EOPNOTSUPP
+
+    def write_line(group: str, name: str, line: str, controller: str = "") -> bool:
+        real(group, name, line if "weight" not in name else f"{SDA} default", controller)
+        if "weight" in name:
+            raise OSError(code, "refused")
+        return True
+
+    limits = [BlockLimits("sda", read_bps=7, weight_percent=60)]
+    monkeypatch.setattr(node.cgroups, "write_line", write_line)
+    assert (node.settle(limits), node.settle(limits), node.settle(limits)) == (2, 1, 0)
+    (said,) = node.disks.unheeded
+    assert f"write '8:0 enable=1' to {'io.cost.qos' if node.version == 2 else 'blkio.cost.qos'}" in said
+    assert node.settle(limits, after_s=10.0) == 1
+    code = errno.EIO
+    assert [one.group for one in node.disks.settle([PAIR], limits, 100.0, 10.0)] == [node.home]
+    assert node.disks.unheeded == ()
+    code = errno.EOPNOTSUPP
+    assert node.disks.give_back() == []
+    assert not node.former
+
+
+def test_two_names_of_one_disk_have_the_smaller_of_each_bound_and_are_named(node: Disks) -> None:
+    limits = [BlockLimits("sda", read_bps=5, write_bps=9), BlockLimits("sda1", read_bps=8, write_bps=3, read_iops=4)]
+    for order in (limits, limits[::-1]):
+        node.settle(order)
+        assert node.of(node.home, SDA)[:3] == ("5", "3", "4")
+        (said,) = node.disks.unheeded
+        assert said == f"limits of {order[1].device} and {order[0].device}: both are the disk 8:0, and the smaller hold"
 
 
 def test_a_pass_writes_them_and_an_uninstall_gives_them_back(node: Disks) -> None:

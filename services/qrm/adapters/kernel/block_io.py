@@ -1,8 +1,8 @@
 """Block I/O limits are written to the reclaimed class, disk by disk, where they are not in force, and given back."""
 
 import errno
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from services.qrm.core.checkpoint import FormerValue
 from services.qrm.core.isolation.block_io import BlockLimits, limited_groups
@@ -11,12 +11,15 @@ from services.qrm.former_values import DeviceKey, FormerValues
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.sysfs import disk_number
 from shared.contracts.pod import Pod
-from shared.core.cgroups.block_io import IO_KNOBS, V1_CONTROLLER, io_file, io_line, io_values
-from shared.core.cgroups.knobs import Knob
+from shared.core.cgroups.block_io import COST_FILES, IO_KNOBS, V1_CONTROLLER, io_file, io_line, io_values
+from shared.core.cgroups.knobs import Knob, Version
 from shared.core.cgroups.layout import Layout
 
 ON_ONE_HOST = "limits of disks: on one host groups have no controller for them"
 _NOTHING: Mapping[DeviceKey, int] = {}
+_MOST_NAMED = 3
+_NOT_THIS_DISK = (errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL)
+"""What a kernel answers where a disk cannot be bounded so; it will answer the same at the next pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +28,17 @@ class _Verified:
 
     wanted: Mapping[DeviceKey, int]
     at_s: float
+
+
+@dataclass(slots=True)
+class _Written:
+    """What came of one pass of writes."""
+
+    problems: list[Problem] = field(default_factory=list)
+    refused: dict[str, None] = field(default_factory=dict)
+    """What the kernel does not do with a disk, in words."""
+    lines: int = 0
+    """How many lines the kernel took."""
 
 
 @dataclass(slots=True)
@@ -38,6 +52,7 @@ class DiskLimits:
     """Files that a limit needs and this kernel does not have."""
     unheeded: tuple[str, ...] = ()
     """What of the limits has no effect on this machine, and why."""
+    _refused: tuple[str, ...] = ()
     _verified: _Verified | None = None
 
     def settle(
@@ -47,35 +62,42 @@ class DiskLimits:
         if self.layout.classes:
             self.unheeded = (ON_ONE_HOST,) if limits else ()
             return []
-        wanted = self._wanted(pods, limits)
+        wanted, unheeded = self._wanted(pods, limits)
         last = self._verified
-        if last is not None and last.wanted == wanted and now_s < last.at_s + verify_s:
-            return []
-        problems, written = self._write(wanted)
-        # Not verified even if all went well: the next pass reads back what the kernel made of it.
-        self._verified = None if written or problems else _Verified(wanted, now_s)
-        return problems
+        if last is None or last.wanted != wanted or now_s >= last.at_s + verify_s:
+            written = self._write(wanted)
+            # Not verified even if all went well: the next pass reads back what the kernel made of it.
+            self._verified = None if written.lines or written.problems else _Verified(wanted, now_s)
+            self._refused = tuple(written.refused)[:_MOST_NAMED]
+        else:
+            written = _Written()
+        self.unheeded = (*unheeded, *self._refused)
+        return written.problems
 
     def give_back(self) -> list[Problem]:
         """Write what groups had before; what could not be written."""
         self._verified, self.unheeded = None, ()
-        return self._write(_NOTHING)[0]
+        return self._write(_NOTHING).problems
 
-    def _wanted(self, pods: Sequence[Pod], limits: Sequence[BlockLimits]) -> dict[DeviceKey, int]:
+    def _wanted(self, pods: Sequence[Pod], limits: Sequence[BlockLimits]) -> tuple[dict[DeviceKey, int], list[str]]:
+        """The values, and what of the limits has no effect."""
         found: dict[DeviceKey, int] = {}
-        absent = []
+        names: dict[str, str] = {}
+        unheeded = []
         for one in limits:
             disk = disk_number(self.cgroups.host_root, one.device)
             if disk is None:
-                absent.append(f"limits of the disk {one.device}: this machine has no such device")
+                unheeded.append(f"limits of the disk {one.device}: this machine has no such device")
                 continue
+            first = names.setdefault(disk, one.device)
+            if first != one.device:
+                unheeded.append(f"limits of {one.device} and {first}: both are the disk {disk}, and the smaller hold")
             for group in limited_groups(pods, self.layout):
-                found |= {(group, knob, disk): value for knob, value in one.values().items()}
-        self.unheeded = tuple(absent)
-        return found
+                for knob, value in one.values().items():
+                    found[group, knob, disk] = min(value, found.get((group, knob, disk), value))
+        return found, unheeded
 
-    def _write(self, wanted: Mapping[DeviceKey, int]) -> tuple[list[Problem], bool]:
-        """The problems, and whether anything was to be written."""
+    def _write(self, wanted: Mapping[DeviceKey, int]) -> _Written:
         given = self.former.of_devices(IO_KNOBS)
         back = {key: one.value for key, one in given.items() if key not in wanted}
         there = {key: value for key, value in {**back, **wanted}.items() if self.cgroups.exists(key[0])}
@@ -86,15 +108,17 @@ class DiskLimits:
             self.former.keep(_former(key, now[key]) for key in changes if key not in given)
         except OSError as error:
             why = f"limits of disks cannot be put on record ({error}): none is written; make room in the state folder"
-            return [Problem(self.layout.top, why)], True
-        problems = [problem for key, value in changes.items() for problem in self._line(key, value)]
-        if not problems:
+            return _Written([Problem(self.layout.top, why)])
+        written = _Written()
+        for key, value in changes.items():
+            self._line(key, value, written)
+        if not written.problems:
             try:
                 self.former.forget_devices(back.keys())
             except OSError as error:
                 why = f"limits of disks that were given back stay on record ({error}): they are given back again"
-                problems = [Problem(self.layout.top, why)]
-        return problems, bool(changes)
+                written.problems.append(Problem(self.layout.top, why))
+        return written
 
     def _now(self, keys: Mapping[DeviceKey, int]) -> dict[DeviceKey, int]:
         """The values in force; those without a file are left out."""
@@ -106,19 +130,33 @@ class DiskLimits:
                 found |= {key: values.get(key[2], 0) for key in keys if key[:2] == (group, knob)}
         return found
 
-    def _line(self, key: DeviceKey, value: int) -> Iterator[Problem]:
+    def _line(self, key: DeviceKey, value: int, written: _Written) -> None:
         group, knob, disk = key
         name, version = io_file(knob, self.cgroups.version), self.cgroups.version
         line = io_line(knob, disk, value, version)
         try:
             self.cgroups.write_line(group, name, line, V1_CONTROLLER)
         except OSError as error:
-            hint = "; it is no disk that can be bounded" if error.errno == errno.ENODEV else ""
-            yield Problem(group, f"{name}={line}: {error.strerror}{hint}")
+            if not self.cgroups.exists(group):
+                return  # its pod has ended meanwhile
+            if error.errno in _NOT_THIS_DISK:
+                written.refused[f"{name}={line}: {error.strerror}; {_hint(error.errno, knob, disk, version)}"] = None
+            else:
+                written.problems.append(Problem(group, f"{name}={line}: {error.strerror}"))
+        else:
+            written.lines += 1
 
     def _lacking(self, keys: "set[DeviceKey]") -> tuple[str, ...]:
         knobs: set[Knob] = {knob for group, knob, _ in keys if self.cgroups.exists(group)}
         return tuple(sorted({io_file(knob, self.cgroups.version) for knob in knobs}))
+
+
+def _hint(code: int, knob: Knob, disk: str, version: Version) -> str:
+    if code == errno.ENODEV:
+        return "it is no disk that can be bounded"
+    if code == errno.EOPNOTSUPP and knob is Knob.IO_WEIGHT:
+        return f"disks are weighed by io.cost: write '{disk} enable=1' to {COST_FILES[version]} of the root group"
+    return "the kernel does not do it with this disk: leave it out of qrm.block_io"
 
 
 def _former(key: DeviceKey, value: int) -> FormerValue:
