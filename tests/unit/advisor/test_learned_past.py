@@ -191,6 +191,7 @@ def test_what_canonical_decided_meanwhile_is_not_written(decides: Decides) -> No
     file = Kept(b"what it has learned")
     past = LearnedPast(file)
     past.learn(adaptive.POLICY, decides(CANONICAL))
+    assert past.states == {}
     past.keep(adaptive.POLICY, 0.0, WALL_S)
     assert (file.text, file.writes) == (b"what it has learned", 0)
 
