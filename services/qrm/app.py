@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from functools import partial
 from typing import Any
 
 import structlog
@@ -77,11 +76,10 @@ class QrmApp:
         # Before `_resume`, which asks the kernel what these pods have.
         self._inventory.read()
         self._resume()
-        failed = partial(self._conditions.set, "CheckpointFailed")
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._ports.offloader.run(self._pods, self._offload_settings), name="qrm-offloading")
             tasks.create_task(self._ports.offloader.run_drops(self._pods), name="qrm-cache-drops")
-            tasks.create_task(self._ports.checkpoints.run(failed), name="qrm-checkpoints")
+            tasks.create_task(self._ports.checkpoints.run(self._checkpoint_written), name="qrm-checkpoints")
             await self._work(self._slot)
 
     async def _work(self, slot: Newest[PoolAdvice]) -> None:
@@ -187,6 +185,8 @@ class QrmApp:
         await self._quotas.step(self._inventory.pods, self._settings.quota_burst.rules(), enforces=mode == "enforce")
         with telemetry.span("qrm.apply", {"stage": decision.stage, "mode": mode}):
             outcome, extra = self._act(decision, mode, now_s)
+        if not self._ports.groups.unrecorded:
+            self._conditions.set("FormerValuesRefused", "")
         if fresh is not None and self._is_active(fresh):
             self._applied_in_s = max(0.0, self._clock.monotonic() - fresh.received_s)
             telemetry.STEP_SECONDS.labels(NAME).observe(self._applied_in_s)
@@ -253,22 +253,13 @@ class QrmApp:
             wanted = self._group_settings(decision)
             return groups.apply(arrangement, pods, wanted, now_s, self._settings.verify_s), []
         # Nobody lets them fall any more, so they must not stay raised.
-        self._end_quotas()
+        self._restorer.end_quotas(pods)
         if self._switch.observes and self._mode_is_known():
             self._restorer.restore(pods, now_s)
         would = [writes_reason(groups.planned(arrangement, pods))] if mode == "dry-run" else []
         if self._switch.observes:
             would.append(self._would_offer(arrangement))
         return groups.in_force(pods), would
-
-    def _end_quotas(self) -> None:
-        try:
-            left = self._ports.groups.end_quotas(self._inventory.pods)
-        except OSError as error:
-            log.warning("quotas.raised", why=str(error))
-        else:
-            for problem in left:
-                log.warning("quotas.raised", group=problem.group, why=problem.why)
 
     def _would_offer(self, arrangement: Arrangement) -> Reason:
         active, pool = self._state.active, arrangement.pools.get(RECLAIM, CpuSet())
@@ -352,6 +343,11 @@ class QrmApp:
         pods = {uid: str(cpus) for uid, cpus in self._state.held.items()}
         self._ports.checkpoints.offer(self._state.active.advice, pools, pods)
 
+    def _checkpoint_written(self, failure: str) -> None:
+        self._conditions.set("CheckpointFailed", failure)
+        if not failure:
+            self._conditions.set("CheckpointRefused", "")
+
     def health(self) -> ServiceHealth:
         """Well while fresh advice is applied as a whole."""
         age_s = self._slot.age_s if self._slot else None
@@ -386,6 +382,6 @@ class QrmApp:
         The sets stay until the groups are removed.
         """
         await self._wire.stop()
-        self._end_quotas()
+        self._restorer.end_quotas(self._inventory.pods)
         if self._ports.lease is not None:
             await self._ports.lease.stop()

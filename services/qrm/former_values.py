@@ -57,6 +57,14 @@ class FormerValues:
         if any(self._found.get(key) != one for key, one in changed.items()):
             self._save({**{key: one for key, one in self._found.items() if self.exists(key[0])}, **changed})
 
+    def adopt(self, found: Iterable[FormerValue]) -> None:
+        """Put values on record where nothing is said yet, and write it also where there are none: it is whole again.
+
+        Raises:
+            OSError: the record is not written.
+        """
+        self._save({**{(one.group, one.knob, one.device): one for one in found}, **self._found})
+
     def forget(self, keys: Iterable[Key]) -> None:
         """Drop what has been given back.
 

@@ -145,6 +145,11 @@ class PodGroups(Protocol):
         """Groups that somebody else writes, which are therefore left alone."""
         ...
 
+    @property
+    def unrecorded(self) -> bool:
+        """Whether a life before this one may have written what is not on record yet."""
+        ...
+
     def resume(self) -> bool:
         """Take up what a life before this one has on record; whether anything is to be given back.
 

@@ -30,6 +30,15 @@ class GroupRestorer:
         """Something of qrm's is in force from now on."""
         self.owed, self._since_s = True, None
         self._conditions.set("NotRestored", "")
+        self._conditions.set("QuotasRaised", "")
+
+    def end_quotas(self, pods: Sequence[Pod]) -> None:
+        """Bring raised quotas back; the first that stay raised are a condition."""
+        try:
+            left = [f"{problem.group}: {problem.why}" for problem in self._groups.end_quotas(pods)]
+        except OSError as error:
+            left = [str(error)]
+        self._conditions.set("QuotasRaised", "; ".join(left[:3]))
 
     def restore(self, pods: Sequence[Pod], now_s: float) -> None:
         """Restore what is owed, once the node has observed for a moment; what fails is tried again at the next pass."""

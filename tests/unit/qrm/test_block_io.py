@@ -23,6 +23,7 @@ from shared.contracts.pod import Pod
 from shared.core.cgroups.block_io import IO_KNOBS, io_file, io_line, io_values
 from shared.core.cgroups.knobs import Knob, Version
 from shared.core.cgroups.layout import OwnLayout
+from shared.errors import Refused
 
 BATCH = PAIR
 FILES = {1: [io_file(knob, 1) for knob in IO_KNOBS], 2: ["io.max", "io.weight"]}
@@ -249,6 +250,26 @@ def test_a_pass_writes_them_and_an_uninstall_gives_them_back(node: Disks) -> Non
     assert after.resume()
     assert after.restore([PAIR]) == ()
     assert (node.of(node.home, SDA), node.of(node.home, SDB)) == (NONE, NONE)
+
+
+def test_with_a_damaged_record_every_line_of_batch_groups_is_taken_away(node: Disks) -> None:
+    node.node.apply(PAIR)
+    asked = GroupSettings(2000, isolation=NodeRules(disks=LIMITS))
+    node.node.groups.apply(node.node.what, [PAIR], asked, 1.0)
+    tenant = node.node.layout.pod_group(TENANT)
+    kernel_line(node.cgroups, tenant, io_file(Knob.IO_READ_BPS, node.version),
+                io_line(Knob.IO_READ_BPS, SDA, 777, node.version))  # fmt: skip
+    node.node.damage_record()
+    for _ in range(2):  # also where a life died before there was a record again
+        after = node.node.another_life()
+        with pytest.raises(Refused):
+            after.resume()
+    assert after.unrecorded
+    assert after.restore([PAIR]) == ()
+    assert (node.of(node.home, SDA), node.of(node.home, SDB)) == (NONE, NONE)
+    assert node.of(tenant, SDA)[0] == "777"
+    assert not after.unrecorded
+    assert node.node.another_life().resume() is False
 
 
 def test_on_one_host_they_have_no_effect_and_say_so(node: Disks) -> None:

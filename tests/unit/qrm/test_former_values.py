@@ -211,6 +211,9 @@ def test_a_damaged_record_is_set_aside_and_the_word_says_what_follows(
     path.write_text(spoil(path.read_text()))
     with pytest.raises(Refused, match=r"set aside as former-values\.json\.refused"):
         store.load()
+    with pytest.raises(Refused, match=r"since former-values\.json\.refused was set aside"):
+        store.load()
+    store.save([])
     assert store.load() == ()
 
 
@@ -302,6 +305,21 @@ def test_what_was_written_before_any_advice_came_is_given_back_by_a_life_that_ob
             assert node.plain.cgroups.read(GROUP, Knob.CPU_BURST) == 40
             assert node.plain.cgroups.read(f"{GROUP}/c", Knob.CPU_BURST) == 0
         assert not FormerValuesFile(tmp_path / "state", BOOT).load()
+
+    virtual(story())
+
+
+def test_a_damaged_record_is_no_condition_any_more_once_there_is_a_new_one(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        (tmp_path / "state").mkdir()
+        (tmp_path / "state" / FILE).write_text("{}")
+        node = Node(tmp_path, Lease())
+        node.pods.known = [STATIC_POD]
+        async with node:
+            await node.hear(node.advice())
+            await asyncio.sleep(5)
+            assert "FormerValuesRefused" not in {condition.type for condition in node.last.conditions}
+        assert (tmp_path / "state" / FILE).exists()
 
     virtual(story())
 

@@ -10,9 +10,11 @@ from test_restore import Died
 
 from services.qrm.adapters.kernel.moved_quotas import MovedQuotas
 from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.conditions import Conditions
 from services.qrm.core.isolation.rules import NodeRules
 from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.former_values import FormerValues
+from services.qrm.lease.group_restorer import GroupRestorer
 from shared.adapters.host.cgroup import Cgroups
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
@@ -319,3 +321,24 @@ def test_a_burst_is_saved_up_within_the_limit_while_the_quota_is_higher(node: Te
         assert node.groups.apply(node.what, [WEB], settings, now_s).problems == ()
         assert node.quotas()[1] == quota
         assert node.plain.cgroups.read(node.of(WEB)[1], Knob.CPU_BURST) == 1000
+
+
+def test_quotas_that_stay_raised_are_a_condition_while_they_do(node: Tenants, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.settle(1200, 600)
+    conditions = Conditions()
+    after = node.another_life()
+    after.resume()
+    restorer = GroupRestorer(after, None, conditions)
+
+    def write(self: Cgroups, group: str, knob: Knob, value: str | int) -> bool:
+        raise OSError(22, "Invalid argument")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Cgroups, "write", write)
+        restorer.end_quotas([WEB, OTHER])
+    (one,) = conditions.all()
+    assert one.type == "QuotasRaised"
+    assert "Invalid argument" in one.message
+    restorer.end_quotas([WEB, OTHER])
+    assert conditions.all() == ()
+    assert node.quotas() == KUBELETS

@@ -305,6 +305,9 @@ def test_a_damaged_checkpoint_is_named_and_the_kernel_is_brought_to_the_floor(tm
         async with Node(tmp_path) as node:
             assert "set aside" in conditions(node.last)["CheckpointRefused"]
             assert pools(node.last) == FLOOR
+            await node.hear(node.advice())
+            await asyncio.sleep(5)
+            assert "CheckpointRefused" not in conditions(node.last), "there is a new one"
 
     virtual(story())
 

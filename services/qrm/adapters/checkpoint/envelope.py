@@ -46,12 +46,17 @@ def read_sealed(path: Path, read_body: Callable[[str], Body], *, instead: str) -
     try:
         return read_body(_unsealed(text))
     except ValueError as error:
-        aside = path.with_name(path.name + _SET_ASIDE)
+        aside = set_aside(path)
         # Kept for whoever wants to know; left in place it would be refused again at each start.
         path.replace(aside)
         raise Refused(
             f"{path.stem} {path} set aside as {aside.name}: {_in_words(error)}; {instead}", reason="bad_checkpoint"
         ) from error
+
+
+def set_aside(path: Path) -> Path:
+    """The name under which a damaged file is kept."""
+    return path.with_name(path.name + _SET_ASIDE)
 
 
 def _unsealed(text: bytes) -> str:

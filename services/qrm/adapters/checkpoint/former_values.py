@@ -5,9 +5,10 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from services.qrm.adapters.checkpoint.envelope import read_sealed, sealed
+from services.qrm.adapters.checkpoint.envelope import read_sealed, sealed, set_aside
 from services.qrm.core.checkpoint import FormerValue
 from shared.adapters.files.replaced import write_whole
+from shared.errors import Refused
 
 FILE = "former-values.json"
 
@@ -33,6 +34,11 @@ class FormerValuesFile:
         """See the port."""
         instead = "everything that isolation may have written is given back as new groups have it"
         found = read_sealed(self._path, _read, instead=instead)
+        aside = set_aside(self._path)
+        # A life that died before it had a record again.
+        if found is None and aside.exists():
+            why = f"{self._path} is not there since {aside.name} was set aside"
+            raise Refused(f"{why}: {instead}", reason="bad_checkpoint")
         # The groups of an earlier boot are gone, whatever lies under their names now.
         return found.values if found is not None and found.boot == self._boot else ()
 

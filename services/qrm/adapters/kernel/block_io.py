@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from services.qrm.core.checkpoint import FormerValue
 from services.qrm.core.isolation.block_io import BlockLimits, limited_groups
+from services.qrm.core.writes.classes import RECLAIMED
 from services.qrm.core.writes.outcome import Problem
 from services.qrm.former_values import DeviceKey, FormerValues
 from shared.adapters.host.cgroup import Cgroups
@@ -78,6 +79,19 @@ class DiskLimits:
         """Write what groups had before; what could not be written."""
         self._verified, self.unheeded = None, ()
         return self._write(_NOTHING).problems
+
+    def may_be_given(self, pods: Sequence[Pod]) -> list[FormerValue]:
+        """The lines that are there where limits of disks may have been written, with no limit as what was before."""
+        if self.layout.classes:
+            return []
+        together = self.layout.reclaimed_group(())
+        own = {self.layout.pod_group(pod) for pod in pods if pod.qos == RECLAIMED}
+        version, found = self.cgroups.version, list[FormerValue]()
+        for group in sorted(own if together is None else {together, *own}):
+            for knob in IO_KNOBS:
+                text = self.cgroups.text(group, io_file(knob, version), V1_CONTROLLER) or ""
+                found += [_former((group, knob, disk), 0) for disk in io_values(knob, text, version) if ":" in disk]
+        return found
 
     def _wanted(self, pods: Sequence[Pod], limits: Sequence[BlockLimits]) -> tuple[dict[DeviceKey, int], list[str]]:
         """The values, and what of the limits has no effect."""

@@ -68,7 +68,7 @@ class CgroupGroups:
         self._disks = DiskLimits(self._cgroups, self.layout, former)
         self._caches = None if cache_control is None else CacheShares(cache_control, self._cgroups, self.layout)
         self._pods_known = False
-        self._unrecorded = False
+        self.unrecorded = False
         """Whether an earlier life may have written anything, and nothing on record says what."""
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
@@ -123,8 +123,13 @@ class CgroupGroups:
         """
         outcome = self._apply_sets(arrangement, pods, settings, now_s, verify_s)
         own = self._pod_limits
-        # Before the quota of the class: v1 refuses one that is below a pod's.
-        problems = [] if own is None or settings.pod_quotas is not False else own.lift_quotas(self._present(pods))
+        # Not before a pod is known: what the life before gave it would be taken away and given again.
+        self._pods_known = self._pods_known or bool(pods)
+        # Before anything is put on record: what a life before this one wrote is not what was there before.
+        problems = self._adopt(pods) if self._pods_known else []
+        if own is not None and settings.pod_quotas is False:
+            # Before the quota of the class: v1 refuses one that is below a pod's.
+            problems += own.lift_quotas(self._present(pods))
         self._reclaimed = self.layout.reclaimed_group(pods)
         problems += self._lift_limits()
         # After the sets: the kernel reclaims memory while the writer waits, and a tenant's CPUs must not wait for that.
@@ -133,10 +138,7 @@ class CgroupGroups:
         problems += self._writer.settle([*weights_now, *limits])
         if own is not None:
             problems += own.settle(self._present(pods), now_s, verify_s, quotas=settings.pod_quotas)
-        # Not before a pod is known: what the life before gave it would be taken away and given again.
-        self._pods_known = self._pods_known or bool(pods)
         if self._pods_known:
-            problems += self._adopt(pods)
             problems += self._moved_quotas.settle(pods, settings.raised_quotas, now_s, verify_s)
             # Last: a burst is held against the quota that is there by now.
             wanted = wanted_values(pods, self.layout, settings.isolation)
@@ -218,24 +220,27 @@ class CgroupGroups:
         try:
             self._former.resume()
         except (Refused, OSError):
-            self._unrecorded = True
+            self.unrecorded = True
             raise
         return bool(self._former)
 
     def _adopt(self, pods: Sequence[Pod]) -> list[Problem]:
         """Without a record everything that may have been written counts as written, and a group as a new one before."""
-        if not self._unrecorded:
+        if not self.unrecorded:
             return []
         keys = may_be_given(pods, self.layout, NEUTRAL)
         keys |= may_have_quotas(pods, self.layout) if self._pod_limits is not None else set()
         keys -= self._former.of(tuple(Knob)).keys()
         found = {(group, knob): NEUTRAL.get(knob, UNLIMITED) for group, knob in keys if self._cgroups.exists(group)}
+        disks = self._disks.may_be_given(pods)
         try:
-            self._former.keep(FormerValue(group=group, knob=knob, value=one) for (group, knob), one in found.items())
+            self._former.adopt(
+                (*(FormerValue(group=group, knob=knob, value=one) for (group, knob), one in found.items()), *disks)
+            )
         except OSError as error:
             return [Problem(self.layout.top, f"what may have been written cannot be put on record: {error}")]
         # Before any pod is known, what it was given is not found.
-        self._unrecorded = not pods
+        self.unrecorded = not pods
         return []
 
     def memory_limit(self) -> int | None:
