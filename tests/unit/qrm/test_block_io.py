@@ -264,7 +264,6 @@ def test_with_a_damaged_record_every_line_of_batch_groups_is_taken_away(node: Di
         after = node.node.another_life()
         with pytest.raises(Refused):
             after.resume()
-    assert after.unrecorded
     assert after.restore([PAIR]) == ()
     assert (node.of(node.home, SDA), node.of(node.home, SDB)) == (NONE, NONE)
     assert node.of(tenant, SDA)[0] == "777"

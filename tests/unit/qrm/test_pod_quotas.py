@@ -1,5 +1,6 @@
 """Quotas of best-effort pods in kubelet's groups: written, repaired, and lifted where they would be in the way."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_pod_limits_written import KINDS, MIB, PAIR, UNSAID, Limited, batch, container, groups_of
 
+from services.qrm.core.checkpoint import FormerValue
 from services.qrm.core.writes.group_settings import GroupSettings, pod_quotas
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, Container, Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob
 from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.core.pods.limits import limits_of
+from shared.errors import Refused
 from sublet.whatif import answer, kinds
 
 VERIFY_S = 10.0
@@ -58,6 +61,38 @@ def test_what_somebody_else_writes_is_written_again(node: Limited) -> None:
     node.plain.cgroups.write(groups_of(node)[1], Knob.CPU_QUOTA, UNLIMITED)
     limits.settle([PAIR], 1.0 + VERIFY_S, VERIFY_S, quotas=True)
     assert quotas(node) == [2500, 500, 2000]
+
+
+def test_the_quotas_of_all_pods_are_put_on_record_together(node: Limited, monkeypatch: pytest.MonkeyPatch) -> None:
+    pods = [PAIR.model_copy(update={"uid": f"{n}", "name": f"p{n}"}) for n in range(5)]
+    node.start(*pods)
+    saved: list[int] = []
+    real = node.store.save
+
+    def save(values: Sequence[FormerValue]) -> None:
+        saved.append(len(values))
+        real(values)
+
+    monkeypatch.setattr(node.store, "save", save)
+    node.alone().settle(pods, 0.0, VERIFY_S, quotas=True)
+    assert saved == [15]
+    assert [quotas(node, pod) for pod in pods] == [[2500, 500, 2000]] * 5
+
+
+def test_with_a_damaged_record_the_quota_of_the_life_before_is_not_what_was_there(node: Limited) -> None:
+    node.start(PAIR)
+    node.apply(PAIR)
+    node.groups.apply(node.what, [PAIR], GroupSettings(2000, pod_quotas=True), 1.0)
+    node.damage_record()
+    for group in groups_of(node):
+        node.plain.cgroups.write(group, Knob.CPU_QUOTA, 100)
+    after = node.another_life()
+    with pytest.raises(Refused):
+        after.resume()
+    after.apply(node.what, [PAIR], GroupSettings(2000, pod_quotas=True), 1.0)
+    assert quotas(node) == [2500, 500, 2000]
+    after.apply(node.what, [PAIR], GroupSettings(2000, pod_quotas=False), 20.0)
+    assert quotas(node) == [UNLIMITED] * 3
 
 
 def test_quotas_of_this_life_and_of_the_one_before_are_lifted_and_others_stay(node: Limited) -> None:

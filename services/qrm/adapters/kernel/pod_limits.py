@@ -10,13 +10,14 @@ a quota of the whole class, what is found as it was written here is given back: 
 the group above it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.restore import give_back
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.checkpoint import FormerValue
+from services.qrm.core.isolation.wanted import Key
 from services.qrm.core.memory.limits import in_force, own_limit_steps
 from services.qrm.core.writes.classes import RECLAIMED
 from services.qrm.core.writes.outcome import Problem
@@ -63,7 +64,7 @@ class PodLimits:
 
         A pod whose limits were all found in force less than `verify_s` ago is not looked at, unless it has changed.
         """
-        problems: list[Problem] = []
+        pending: list[Write] = []
         limited = [pod for pod in pods if is_limited_here(pod)]
         settled: dict[str, _Settled] = {}
         for pod in limited:
@@ -72,25 +73,27 @@ class PodLimits:
                 settled[pod.uid] = last
             # Not settled yet even if all goes well: the next pass reads back what the kernel made of it.
             elif writes := self._writes(pod, quotas=quotas is True):
-                problems += self._settle(writes)
+                pending += writes
             elif self._complete(pod):
                 settled[pod.uid] = _Settled(pod, now_s, quotas)
         self._settled = settled
-        return problems
+        return self._settle(pending) if pending else []
 
     def _settle(self, writes: Sequence[Write]) -> list[Problem]:
+        on_record = self.former.of((Knob.CPU_QUOTA,))
         try:
-            self.former.keep([self._former(write) for write in writes if write.knob is Knob.CPU_QUOTA])
+            # Once for all pods: each time the whole record is written.
+            self.former.keep([self._former(write, on_record) for write in writes if write.knob is Knob.CPU_QUOTA])
         except OSError as error:
             others = [write for write in writes if write.knob is not Knob.CPU_QUOTA]
             why = f"quotas cannot be put on record ({error}): none is written; make room in the state folder"
-            return [Problem(writes[0].group, why), *self.writer.settle(others)]
+            return [Problem(self.layout.top, why), *self.writer.settle(others)]
         return self.writer.settle(writes)
 
-    def _former(self, write: Write) -> FormerValue:
+    def _former(self, write: Write, on_record: Mapping[Key, FormerValue]) -> FormerValue:
         """The record of a quota that is about to be written; until it is, the one before it may be in force."""
         now = self.writer.cgroups.read(write.group, write.knob)
-        last = self.former.of((write.knob,)).get((write.group, write.knob))
+        last = on_record.get((write.group, write.knob))
         if last is None:
             return FormerValue(
                 group=write.group, knob=write.knob, value=int(now or UNLIMITED), wrote=(int(write.value),)
