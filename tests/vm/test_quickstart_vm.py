@@ -5,7 +5,6 @@ Every figure below is read from the guest's kernel and compared with what the tu
 
 import json
 from collections.abc import Callable
-from typing import Any
 
 import pytest
 from guest import listings as printed
@@ -17,8 +16,7 @@ from shared.core.cpus.cpuset import CpuSet
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(2400)]
 
-TOPOLOGY_LIMIT_S, QUICKSTART_LIMIT_S, OVERCOMMIT_LIMIT_S = 120.0, 1500.0, 2000.0
-LARGER = "reclaimed-large-pod-2"
+TOPOLOGY_LIMIT_S, QUICKSTART_LIMIT_S = 120.0, 1500.0
 TOPOLOGY = """
 cat /sys/devices/system/node/node*/cpulist
 cat /sys/devices/system/cpu/cpu*/topology/thread_siblings_list | sort -n | uniq
@@ -30,11 +28,6 @@ exit 7
 @pytest.fixture(scope="module")
 def quickstart(tell: Callable[[str, float], Told]) -> Told:
     return tell("quickstart", QUICKSTART_LIMIT_S)
-
-
-@pytest.fixture(scope="module")
-def overcommit(tell: Callable[[str, float], Told]) -> Told:
-    return tell("overcommit", OVERCOMMIT_LIMIT_S)
 
 
 def test_the_machine_has_the_tutorials_numbering_and_hands_back_output_and_exit_code(
@@ -84,31 +77,3 @@ def test_the_quick_start_evicts_nobody_and_leaves_nothing(quickstart: Told) -> N
     quickstart.seen("idle again")
     assert quickstart.report["events"] == []
     assert (quickstart.done.code, quickstart.report["up_code"], quickstart.report["left"]) == (0, 0, [])
-
-
-def evicted(events: list[dict[str, Any]]) -> list[tuple[str, str, str]]:
-    """Phase, pod and message of the events that the tutorial shows, in order."""
-    told = ((event["phase"], event["pod"], event["message"]) for event in events)
-    return [one for one in told if one[0] in {"created", "succeeded"}]
-
-
-ONCE = [("created", LARGER, printed.CREATED), ("succeeded", LARGER, printed.SUCCEEDED)]
-
-
-def test_above_five_times_the_offer_the_larger_reclaimed_pod_is_evicted(overcommit: Told) -> None:
-    peak = overcommit.seen("full load")
-    assert peak["millicpu"] == printed.OFFERED_AT_PEAK
-    assert LARGER not in peak["pods"]
-    assert overcommit.report["before"] == []
-    assert evicted(overcommit.report["above five"]) == ONCE
-
-
-def test_below_ten_times_the_offer_the_same_requests_stay(overcommit: Told) -> None:
-    assert LARGER in overcommit.seen("below ten")["pods"]
-    assert evicted(overcommit.report["below ten"]) == ONCE
-
-
-def test_back_at_five_the_same_requests_are_evicted_again(overcommit: Told) -> None:
-    assert LARGER not in overcommit.seen("evicted above five again")["pods"]
-    assert evicted(overcommit.report["above five again"]) == ONCE * 2
-    assert (overcommit.done.code, overcommit.report["left"]) == (0, [])
