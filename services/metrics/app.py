@@ -3,7 +3,8 @@
 Which time a sample's rates cover: since the last pass (`window_s`), a period at most. One exception: in a pass that was
 made early, the usage of the tenants' pool covers only the time since the probe before the last one, so that a load that
 rose 0.2 s ago shows at its height and not as a period's average. Their containers are not probed; an early pass is
-therefore followed by another one probe later, whose rates all cover that short time. What is not read in every pass
+therefore followed by another one probe later, whose rates all cover that short time. It also
+reads all that moves; the early one before it was to be quick. What is not read in every pass
 (`services.metrics.core.reads.gates`) covers the time between its own last two readings; `figure_ages_s` says how old
 it is.
 """
@@ -131,7 +132,7 @@ class MetricsApp:
             try:
                 pods = self._list_pods()
                 applications = self._place_applications(pods)
-                collected = collector.collect(pods, applications.targets)
+                collected = collector.collect(pods, applications.targets, whole=self._waker.whole_pass)
                 fields, results = summarise(self._base(trigger), collected.readings, collector.offered, pods, now_s)
                 fields["host_applications"] = application_readings(
                     self._settings.host_applications, applications, results.results, collected.unread

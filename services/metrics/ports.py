@@ -31,8 +31,8 @@ class Collect(Protocol):
         """The figures that the sources offer."""
         ...
 
-    def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = ()) -> Collected:
-        """One pass over everything.
+    def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = (), *, whole: bool = False) -> Collected:
+        """One pass over everything; `whole`: also over what moves and is not read in each pass for that.
 
         Raises:
             OSError: the host cannot be read at all.

@@ -42,6 +42,11 @@ class Waker:
         finally:
             self._timer.cancel()
 
+    @property
+    def whole_pass(self) -> bool:
+        """Whether the next pass reads all that moves."""
+        return self._state.whole
+
     def pass_begins(self, now_s: float) -> None:
         """A pass begins."""
         self._state = self._state.pass_begins(now_s)

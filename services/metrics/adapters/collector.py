@@ -1,6 +1,7 @@
 """Read the host in one pass: every source reads every target of the kinds it offers figures for, if it is due."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 from services.metrics.adapters.host import HostReader
@@ -44,6 +45,8 @@ class Collector:
         self._host, self._targets, self._monotonic = host, targets, monotonic
         self._always: dict[Kind, Always] = {}
         self._gated: dict[Kind, Gated] = {}
+        self._without_pauses: dict[Kind, Gated] = {}
+        self._whole = True
         self._sums: Sums = {name: source.adds_up for name, source in found.items() if source.adds_up}
         self._caches: dict[Target, TargetCache] = {}
         self._together: tuple[Sequence[Target], Sequence[Target], list[Target]] | None = None
@@ -55,14 +58,15 @@ class Collector:
                 offer = OfferedFigures.of(_unclaimed(figures, self.offered, kind, name), gated=kind in source.gates)
                 self.offered.setdefault(kind, {})[name] = offer
 
-    def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = ()) -> Collected:
-        """Read everything that is due. A cgroup that does not exist has no reading; a source that fails spoils only
-        its own figures.
+    def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = (), *, whole: bool = False) -> Collected:
+        """Read everything that is due; in a `whole` pass also what moves and pauses. A cgroup that does not exist has
+        no reading; a source that fails spoils only its own figures.
 
         Raises:
             OSError: the host cannot be read at all.
         """
         targets = self._all_targets(pods, applications)
+        self._whole = whole
         self._host.begin(targets)
         readings: dict[Target, TargetReading] = {}
         failures: dict[str, str] = {}
@@ -97,10 +101,12 @@ class Collector:
             self._always.setdefault(kind, []).append((name, source))
         else:
             self._gated.setdefault(kind, []).append((name, source, gate))
+            self._without_pauses.setdefault(kind, []).append((name, source, replace(gate, pause_s=0.0)))
 
     def _sources(self, target: Target) -> tuple[Always, Gated]:
         """What is read of a target in every pass, and what behind a gate; of a part of a pool only what adds up."""
-        always, gated = self._always.get(target.kind, []), self._gated.get(target.kind, [])
+        gates = self._without_pauses if self._whole else self._gated
+        always, gated = self._always.get(target.kind, []), gates.get(target.kind, [])
         if not is_member(target):
             return always, gated
         return [one for one in always if one[0] in self._sums], [one for one in gated if one[0] in self._sums]

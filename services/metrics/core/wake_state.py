@@ -58,6 +58,9 @@ class WakeState:
     """Why a pass is promised for the next probe."""
     pressure_waits: bool = False
     """Whether the kernel has told of pressure since the last pass began."""
+    whole: bool = False
+    """Whether the pass that is due now is one that was promised. It reads all that moves (`reads.gates`): the early one
+    before it was to be quick."""
 
     @classmethod
     def at_start(cls, now_s: float, min_gap_s: float) -> "WakeState":
@@ -87,7 +90,7 @@ class WakeState:
         )
         # Before anything else: this second sample was promised to whoever confirms the first.
         if self.follow_up is not None:
-            return replace(now, follow_up=None), self.follow_up
+            return replace(now, follow_up=None, whole=True), self.follow_up
         if self.reported is not None:
             trigger = why_now(self.reported, observation(self.probe, probe), bounds)
             # An early pass is followed by another one probe later: its containers' rates then cover

@@ -8,7 +8,7 @@ import os
 
 from services.metrics.core.figures.figure import Rate
 from services.metrics.core.figures.target import Target
-from services.metrics.core.reads.gates import WORKED, Gate
+from services.metrics.core.reads.gates import PAUSE_S, WORKED, Gate
 from services.metrics.core.source import Host, Source
 from shared.core.cgroups.knobs import Version
 from shared.core.text.kernel_text import key_values
@@ -31,5 +31,5 @@ SOURCE = Source(
     {"container": (Rate("cpu_sys_cores", of=_COUNTER, scale=1e-9),)},
     _read,
     cost="moderate",
-    gates={"container": Gate(30.0, (WORKED,))},
+    gates={"container": Gate(30.0, (WORKED,), PAUSE_S)},
 )

@@ -8,7 +8,7 @@ import re
 
 from services.metrics.core.figures.figure import Figure, Rate
 from services.metrics.core.figures.target import Target
-from services.metrics.core.reads.gates import WORKED, Gate
+from services.metrics.core.reads.gates import PAUSE_S, WORKED, Gate
 from services.metrics.core.source import Host, Source
 
 _SECTOR_BYTES = 512
@@ -66,5 +66,5 @@ SOURCE = Source(
     {"node": _FIGURES, "container": _FIGURES},
     _read,
     cost="moderate",
-    gates={"node": Gate(4.0), "container": Gate(30.0, (WORKED,))},
+    gates={"node": Gate(4.0), "container": Gate(30.0, (WORKED,), PAUSE_S)},
 )

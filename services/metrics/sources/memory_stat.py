@@ -5,7 +5,7 @@ Working set is usage without the inactive file cache, as kubelet and cAdvisor co
 
 from services.metrics.core.figures.figure import Gauge, Rate
 from services.metrics.core.figures.target import ALL_GROUPS, Target
-from services.metrics.core.reads.gates import GREW, Gate
+from services.metrics.core.reads.gates import GREW, PAUSE_S, Gate
 from services.metrics.core.source import Host, Source
 from services.metrics.sources.memory import FILES
 from shared.core.cgroups.knobs import Version
@@ -41,7 +41,7 @@ def _read(host: Host, target: Target) -> dict[str, int]:
 
 
 _LEVELS = (*_PARTS, "memory_working_set_bytes")
-_GATE = Gate(30.0, (GREW,))
+_GATE = Gate(30.0, (GREW,), PAUSE_S)
 SOURCE = Source(
     dict.fromkeys(
         ALL_GROUPS,

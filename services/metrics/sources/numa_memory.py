@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from services.metrics.core.figures.figure import Gauge
 from services.metrics.core.figures.target import Target
 from services.metrics.core.figures.values import Value
-from services.metrics.core.reads.gates import GREW, Gate
+from services.metrics.core.reads.gates import GREW, PAUSE_S, Gate
 from services.metrics.core.source import Host, Source
 from shared.contracts.sample import GroupNuma
 from shared.core.cgroups.knobs import Version
@@ -50,5 +50,5 @@ SOURCE = Source(
     {"container": (Gauge("memory_numa"),)},
     _read,
     cost="moderate",
-    gates={"container": Gate(60.0, (GREW,))},
+    gates={"container": Gate(60.0, (GREW,), PAUSE_S)},
 )

@@ -2,7 +2,7 @@
 
 from services.metrics.core.figures.figure import Gauge
 from services.metrics.core.figures.target import GROUPS, Target
-from services.metrics.core.reads.gates import GREW, WORKED, Gate
+from services.metrics.core.reads.gates import GREW, PAUSE_S, WORKED, Gate
 from services.metrics.core.source import Host, Source
 from shared.contracts.sample import Pressure
 
@@ -46,5 +46,5 @@ SOURCE = Source(
     {"node": _FIGURES, **dict.fromkeys(GROUPS, _FIGURES)},
     _read,
     cost="moderate",
-    gates={"container": Gate(30.0, (WORKED, GREW))},
+    gates={"container": Gate(30.0, (WORKED, GREW), PAUSE_S)},
 )

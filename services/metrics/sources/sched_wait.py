@@ -11,7 +11,7 @@ On v2 the container's `cpu_pressure` tells the same more cheaply, as a share of 
 
 from services.metrics.core.figures.figure import Figure, Rate, Total
 from services.metrics.core.figures.target import Target
-from services.metrics.core.reads.gates import WORKED, Gate
+from services.metrics.core.reads.gates import PAUSE_S, WORKED, Gate
 from services.metrics.core.source import Host, Source
 from services.metrics.sources.task_load import some_of, task_ids
 
@@ -44,5 +44,5 @@ SOURCE = Source(
     {"node": _FIGURES, "pool": (Total(_NAME),), "container": _FIGURES},
     _read,
     cost="dear",
-    gates={"node": Gate(4.0), "container": Gate(30.0, (WORKED,))},
+    gates={"node": Gate(4.0), "container": Gate(30.0, (WORKED,), PAUSE_S)},
 )

@@ -7,7 +7,7 @@ Of a container with very many tasks only some are read in a pass, others each ti
 
 from services.metrics.core.figures.figure import Damped, Gauge, Total
 from services.metrics.core.figures.target import Target
-from services.metrics.core.reads.gates import WORKED, Gate
+from services.metrics.core.reads.gates import PAUSE_S, WORKED, Gate
 from services.metrics.core.source import Host, Source
 from shared.core.cgroups.knobs import Version
 from shared.core.text.kernel_text import task_state
@@ -58,5 +58,5 @@ SOURCE = Source(
     },
     _read,
     cost="dear",
-    gates={"container": Gate(30.0, (WORKED,))},
+    gates={"container": Gate(30.0, (WORKED,), PAUSE_S)},
 )

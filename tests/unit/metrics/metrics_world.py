@@ -50,7 +50,7 @@ class Host:
         self.listings = self.looks = self.node_ns = 0
         self.probing: Callable[[], tuple[int, int]] = self.counted
         self.wake: Callable[[], None] = lambda: None
-        self.closed = False
+        self.closed = self.whole = False
 
     def load(self, cores: float) -> None:
         self.used_ns, self.since_s, self.cores = self.usage_ns, self.clock.monotonic(), cores
@@ -59,7 +59,8 @@ class Host:
     def usage_ns(self) -> int:
         return int(self.used_ns + self.cores * 1e9 * (self.clock.monotonic() - self.since_s))
 
-    def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = ()) -> Collected:
+    def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = (), *, whole: bool = False) -> Collected:
+        self.whole = whole
         if self.failing:
             raise OSError(self.failing)
         now_s = self.clock.monotonic()

@@ -14,7 +14,7 @@ from services.metrics.core.figures.compute import SETTLED
 from services.metrics.core.figures.figure import Damped, Gauge, OfferedFigures, OffersByKind, Rate, Total
 from services.metrics.core.figures.results import LastPass, SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, Target
-from services.metrics.core.reads.gates import Gate, LastRead, Moved, due, turn_of
+from services.metrics.core.reads.gates import PAUSE_S, Gate, LastRead, Moved, due, pause_ends_s, turn_of
 from services.metrics.core.sample.summary import summarise
 from services.metrics.core.source import Source
 from shared.contracts.pod import Container, Pod
@@ -44,6 +44,38 @@ def test_due(last: LastRead, used: float | None, now_s: float, wanted: tuple[boo
     assert due(GATE, last, {} if used is None else {"used": used}, now_s, 1.0) == wanted
 
 
+PAUSED = Gate(30.0, (Moved("used", 5, jump=1000),), pause_s=8.0)
+"""At a turn of 1 its stretches begin at 0, 8, 16 s."""
+
+
+@pytest.mark.parametrize(
+    ("last", "used", "now_s", "wanted"),
+    [
+        pytest.param(LastRead(9.0, {"used": 0}, moving=False), 5, 11.0, (True, True), id="begins to move"),
+        pytest.param(LastRead(9.0, {"used": 0}, moving=True), 500, 11.0, (False, True), id="goes on moving"),
+        pytest.param(LastRead(9.0, {"used": 0}, moving=True), 500, 15.9, (False, True), id="until the stretch ends"),
+        pytest.param(LastRead(9.0, {"used": 0}, moving=True), 500, 16.0, (True, True), id="in the next stretch"),
+        pytest.param(LastRead(9.0, {"used": 0}, moving=True), 0, 11.0, (False, False), id="came to rest"),
+        pytest.param(LastRead(9.0, {"used": 0}, moving=True), 0, 16.0, (True, False), id="once more of the rest"),
+        pytest.param(LastRead(9.0, {"used": 0}, moving=False), 0, 16.0, (False, False), id="rests"),
+        pytest.param(LastRead(9.0, {"used": 0}, moving=True), 1000, 11.0, (True, True), id="a jump"),
+        pytest.param(LastRead(9.0, {"used": 2000}, moving=True), 1000, 11.0, (True, True), id="a jump back"),
+        pytest.param(LastRead(9.0, {"used": 0}, True, first=True), 0, 11.0, (True, False), id="no rate yet"),
+        pytest.param(LastRead(9.0, {"used": 0}, moving=True), 0, 8.0, (True, False), id="a clock that went back"),
+    ],
+)
+def test_what_goes_on_moving_pauses(last: LastRead, used: float, now_s: float, wanted: tuple[bool, bool]) -> None:
+    assert due(PAUSED, last, {"used": used}, now_s, 1.0) == wanted
+
+
+def test_pauses_of_targets_that_began_together_end_in_different_passes() -> None:
+    turns = [turn_of(Target("container", f"{n}/main")) for n in range(400)]
+    ends = [pause_ends_s(PAUSED, 100.0, turn) for turn in turns]
+    passes = [sum(at_s < end <= at_s + 2 for end in ends) for at_s in (100, 102, 104, 106)]
+    assert sum(passes) == 400, "nobody waits for longer than the pause"
+    assert max(passes) < 2 * min(passes)
+
+
 def test_targets_take_turns_that_never_change() -> None:
     turns = [turn_of(Target("container", f"{n}/main")) for n in range(100)]
     assert all(0.5 <= turn <= 1 for turn in turns)
@@ -54,7 +86,7 @@ def test_targets_take_turns_that_never_change() -> None:
 class Machine:
     """A host whose one container has a counter that is read in every pass and tasks behind a gate."""
 
-    def __init__(self, every_s: float = 10.0, step: float = 5.0) -> None:
+    def __init__(self, every_s: float = 10.0, step: float = 5.0, pause_s: float = 0.0) -> None:
         self.now_s, self.used, self.tasks, self.number = 0.0, 0, 0, 1
         self.numbers: Mapping[str, int] | None = None
         """The identities of targets by their kind; None: all have `number`."""
@@ -62,7 +94,7 @@ class Machine:
         self.broken = self.silent = False
         cheap = (Rate("cpu_usage_cores", of="used", scale=0.01),)
         dear = (Gauge("runnable_tasks"), Damped("load1", of="tasks", period_s=60.0))
-        gate = Gate(every_s, (Moved("used", step),))
+        gate = Gate(every_s, (Moved("used", step),), pause_s)
         total = (Total("runnable_tasks"), Total("load1"))
         sources = {
             "cheap": Source({"container": cheap, "pool": cheap}, self._cheap),
@@ -91,10 +123,10 @@ class Machine:
             raise ValueError("garbled")
         return {"tasks": self.tasks, "runnable_tasks": self.tasks}
 
-    def sample(self, after_s: float = 2.0) -> Mapping[str, Any]:
+    def sample(self, after_s: float = 2.0, *, whole: bool = False) -> Mapping[str, Any]:
         """The fields of a sample some time after the last one."""
         self.now_s += after_s
-        collected = self.collector.collect([POD])
+        collected = self.collector.collect([POD], whole=whole)
         fields, self.memory = summarise(self.memory, collected.readings, self.collector.offered, [POD], self.now_s)
         return fields
 
@@ -123,6 +155,29 @@ def test_what_moves_is_read_at_once() -> None:
     assert "runnable_tasks" not in fields["figure_ages_s"]
     machine.tasks = 0
     assert of_container(machine.sample()).runnable_tasks == 0, "and once more when it has come to rest"
+
+
+def test_what_works_without_end_is_looked_into_once_a_pause_and_in_every_whole_pass() -> None:
+    machine = Machine(every_s=30.0, pause_s=PAUSE_S)
+    ages = []
+    for tasks in range(40):
+        machine.used, machine.tasks = machine.used + 100, tasks
+        ages.append(machine.sample()["figure_ages_s"].get("runnable_tasks", 0.0))
+    assert machine.reads <= 2 + 40 * 2 / PAUSE_S
+    assert 0 < max(ages) < PAUSE_S, "and says how old it is"
+    machine.used, machine.tasks = machine.used + 100, 77
+    fields = machine.sample(0.1, whole=True)
+    assert (of_container(fields).runnable_tasks, fields["figure_ages_s"]) == (77, {})
+
+
+def test_what_has_come_to_rest_in_a_pause_is_read_once_more_when_it_ends() -> None:
+    machine = Machine(every_s=1000.0, pause_s=PAUSE_S)
+    for tasks in range(20):
+        machine.used, machine.tasks = machine.used + 100, tasks
+        machine.sample()
+    machine.tasks = 0
+    last = [of_container(machine.sample()).runnable_tasks for _ in range(5)][-1]
+    assert last == 0
 
 
 def test_a_cgroup_made_anew_inherits_nothing_that_was_carried_over() -> None:
@@ -199,9 +254,11 @@ def test_over_any_rest_the_rates_add_up_to_the_counter(steps: list[tuple[int, fl
     assert used == pytest.approx(machine.used * 0.01)
 
 
-@given(STEPS, st.floats(0.5, 60))
-def test_no_carried_figure_is_older_than_its_source_declares(steps: list[tuple[int, float]], every_s: float) -> None:
-    machine = Machine(every_s=every_s)
+@given(STEPS, st.floats(0.5, 60), st.sampled_from([0.0, PAUSE_S, 100.0]))
+def test_no_carried_figure_is_older_than_its_source_declares(
+    steps: list[tuple[int, float]], every_s: float, pause_s: float
+) -> None:
+    machine = Machine(every_s=every_s, pause_s=pause_s)
     for growth, after_s in steps:
         machine.used += growth
         assert all(age_s < every_s for age_s in machine.sample(after_s)["figure_ages_s"].values())

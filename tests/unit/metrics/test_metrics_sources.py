@@ -178,7 +178,7 @@ def test_waiting_is_summed_over_tasks_that_come_and_go(
 
     def waited(tids: list[int], usage_ns: int) -> float:
         tree.group(container(pod).group, tids=tids, usage_ns=usage_ns)
-        found = collector.collect([pod]).readings[container(pod)].raw["sched_wait_ns"]
+        found = collector.collect([pod], whole=True).readings[container(pod)].raw["sched_wait_ns"]
         assert isinstance(found, int | float)
         return found
 

@@ -53,6 +53,8 @@ def test_a_probe_says_why_a_pass_is_due(reading: TripwireReading, trigger: Trigg
     assert state.follow_up == early
     again = state.pass_begins(10.2).after_probe(TripwireReading(10.4, None, None, None), BOUNDS, PACE)
     assert again[1] == early
+    assert (state.whole, again[0].whole) == (False, early is not None), "the early pass is quick, its second one whole"
+    assert not again[0].after_probe(TripwireReading(10.6, None, None, None), BOUNDS, PACE)[0].whole
 
 
 def test_pressure_is_answered_as_often_as_its_gate_opens() -> None:

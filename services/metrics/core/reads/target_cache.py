@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from services.metrics.core.figures.results import SourceReading, TargetReading
 from services.metrics.core.figures.values import Raw
-from services.metrics.core.reads.gates import Gate, LastRead, due
+from services.metrics.core.reads.gates import Gate, LastRead, due, pause_ends_s
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class TargetCache:
     def still_valid(self, name: str, gate: Gate, watched: Raw, now_s: float) -> tuple[SourceReading | None, bool]:
         """The last reading of a source where it need not be read, and whether something has moved since."""
         known = self._gated.get(name)
-        # Never read, or failed the last time: counts as moving, so that it is read once more after it.
+        # Never read, or failed the last time: counts as moving.
         if known is None:
             return None, True
         wanted, moving = due(gate, known[1], watched, now_s, self.turn)
@@ -31,7 +31,7 @@ class TargetCache:
 
     def store(self, name: str, reading: SourceReading, watched: Raw, *, moving: bool) -> None:
         """Store what a source has just read."""
-        self._gated[name] = (reading, LastRead(reading.at_s, watched, moving))
+        self._gated[name] = (reading, LastRead(reading.at_s, watched, moving, first=name not in self._gated))
 
     def forget(self, name: str) -> None:
         """Forget what a source had read that has failed now."""
@@ -40,13 +40,20 @@ class TargetCache:
     def store_whole(self, reading: TargetReading, gates: Iterable[tuple[str, Gate]]) -> None:
         """Store a whole reading; it is valid until a source behind a gate is due.
 
-        Not at all where one is moving or has failed: it must be read in the next pass.
+        Not at all where one has been read for the first time or has failed: it must be read in the next pass.
         """
         self._reading, ends = reading, [math.inf]
         for name, gate in gates:
             known = self._gated.get(name)
-            ends.append(-math.inf if known is None or known[1].moving else known[1].at_s + gate.every_s * self.turn)
+            ends.append(-math.inf if known is None else self._ends_s(gate, known[1]))
         self._valid_until_s = min(ends)
+
+    def _ends_s(self, gate: Gate, last: LastRead) -> float:
+        """Until when a reading holds if nothing moves any more."""
+        if last.first:
+            return -math.inf
+        end_s = last.at_s + gate.every_s * self.turn
+        return min(end_s, pause_ends_s(gate, last.at_s, self.turn)) if last.moving else end_s
 
     def unchanged(self, always: Mapping[str, SourceReading], now_s: float) -> TargetReading | None:
         """The stored reading, where all that is read in every pass is as it was and nothing else is due."""
