@@ -6,16 +6,21 @@ waited for `PATIENCE_S` is given up.
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from services.advisor.core.model.figures import Figures
 from services.advisor.core.model.view import CPU_TENANTS, ContainerView, Signs, View
+from shared.core.copies import copier
 
 PATIENCE_S = 30.0
 DRAIN_S = 10.0
 """In this time a queue would be empty if each of its tasks had a CPU: the window of the kernel's short pressure."""
 PRESSURE_S, LOAD1_S, LOAD5_S = 10.0, 60.0, 300.0
 """Windows of the kernel's averages."""
+_BESIDE = ("reclaimed_usage_cores", "node_usage_cores", "signs")
+_seen_beside_batch = copier(View, *_BESIDE)
+_seen_in_queue = copier(View, *_BESIDE, "containers", "tenants_usage_cores")
+_measured = copier(ContainerView, "cpu", "runnable")
 
 
 @dataclass(slots=True)
@@ -53,22 +58,17 @@ class TenantQueue:
 def as_seen(view: View, wanted_cores: float, queue: TenantQueue, batch_cores: float, system_cores: float) -> View:
     """The view with the tenants' use as it was served, with what waits, and with the batch work, in cores."""
     served = queue.served_cores
-    signs = view.signs
-    seen = replace(
-        view,
-        reclaimed_usage_cores=batch_cores,
-        node_usage_cores=served + batch_cores + system_cores,
-        signs=Signs(
-            (signs.waiting_tasks or 0.0) + queue.waiting_tasks,
-            max(signs.pressure_percent or 0.0, queue.pressure_percent),
-            signs.cycles_per_instruction,
-        ),
+    node_cores = served + batch_cores + system_cores
+    signs = Signs(
+        (view.signs.waiting_tasks or 0.0) + queue.waiting_tasks,
+        max(view.signs.pressure_percent or 0.0, queue.pressure_percent),
+        view.signs.cycles_per_instruction,
     )
     if wanted_cores <= 0 or (served == wanted_cores and queue.load5 <= 0):
-        return seen
-    containers = tuple(_shared(c, wanted_cores, queue) if c.qos in CPU_TENANTS else c for c in view.containers)
+        return _seen_beside_batch(view, batch_cores, node_cores, signs)
+    containers = tuple([_shared(c, wanted_cores, queue) if c.qos in CPU_TENANTS else c for c in view.containers])
     pool = None if view.tenants_usage_cores is None else view.tenants_usage_cores * served / wanted_cores
-    return replace(seen, containers=containers, tenants_usage_cores=pool)
+    return _seen_in_queue(view, batch_cores, node_cores, signs, containers, pool)
 
 
 def _shared(container: ContainerView, wanted_cores: float, queue: TenantQueue) -> ContainerView:
@@ -83,7 +83,7 @@ def _shared(container: ContainerView, wanted_cores: float, queue: TenantQueue) -
         None if cpu.load5 is None else cpu.load5 + part * queue.load5,
     )
     runnable = None if container.runnable is None else container.runnable + part * queue.waiting_tasks
-    return replace(container, cpu=figures, runnable=runnable)
+    return _measured(container, figures, runnable)
 
 
 def _average(before: float, now: float, passed_s: float, window_s: float) -> float:

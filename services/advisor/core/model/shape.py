@@ -7,7 +7,8 @@ from services.advisor.core.model.machine import KATALYST_RESERVE_CPUS
 from services.advisor.core.model.region import Region
 
 
-@dataclass(frozen=True, slots=True)
+# Two shapes are equal if they are the same object: what follows from a shape is kept by it, round after round.
+@dataclass(frozen=True, slots=True, eq=False)
 class NodeCpus:
     """By NUMA node: CPUs that pools may have (the reserve pool is out already), and how many reclaimed pods keep."""
 
@@ -22,7 +23,7 @@ class NodeCpus:
     """CPUs that stay together where pools must be cut: those of a core."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Shape:
     """The CPUs of the node, and the reserves: what reclaimed pods keep, and what regions get on top of their need."""
 

@@ -7,6 +7,7 @@ NUMA node; all others together on the nodes that carry no bound region, under th
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from services.advisor.core.model.region import NO_NUMA, RegionType
 from services.advisor.core.model.shape import NodeCpus
@@ -53,6 +54,12 @@ class Assembled:
 
 def assemble(node: NodeCpus, regions: Sequence[RegionRequirement]) -> Assembled:
     """Sizes of every pool, always with the reserve and the reclaimed pool."""
+    return _assembled(node, tuple(regions))
+
+
+# Requirements are in whole CPUs, and from round to round mostly the same.
+@lru_cache(maxsize=256)
+def _assembled(node: NodeCpus, regions: tuple[RegionRequirement, ...]) -> Assembled:
     sizes: dict[str, dict[int, int]] = {RESERVE: {NO_NUMA: node.reserve_pool_cpus}, RECLAIM: {}}
     shared: dict[int, dict[str, int]] = {}
     dedicated: dict[int, dict[str, int]] = {}

@@ -1,6 +1,7 @@
 """`shape_of` takes reserve pool and dedicated pods off the machine's CPUs, NUMA node by NUMA node."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import lru_cache
 
 from services.advisor.core.model.machine import Bounds, reclaim_floor_cpus
@@ -12,22 +13,30 @@ from services.advisor.core.sizing.reserves import kept_for_reclaim
 
 def shape_of(view: View) -> Shape:
     """The shape of a machine with room for disjoint pools."""
-    if plain(view.containers):
-        return _whole(view.bounds, view.numas)
-    return _shape(view.bounds, view.numas, _dedicated_pods(view.containers))
+    taken = () if plain(view.containers) else tuple(map(_Taken.of, _dedicated_pods(view.containers)))
+    return _shape(view.bounds, view.numas, taken)
 
 
+@dataclass(frozen=True, slots=True)
+class _Taken:
+    """What a dedicated pod takes away: its CPUs by NUMA node, or so many while it has not been placed."""
+
+    cpus_per_numa: tuple[tuple[int, int], ...]
+    cpus: int
+
+    @classmethod
+    def of(cls, container: ContainerView) -> "_Taken":
+        # Rounded up: it will get whole CPUs.
+        return cls(container.cpus_per_numa, -int(-container.request_cores // 1))
+
+
+# As long as machine and dedicated pods are the same it is the same object.
 @lru_cache(maxsize=64)
-def _whole(bounds: Bounds, numas: tuple[tuple[int, int], ...]) -> Shape:
-    """The shape without dedicated pods: the same in every round."""
-    return _shape(bounds, numas, ())
-
-
-def _shape(bounds: Bounds, numas: tuple[tuple[int, int], ...], dedicated: Iterable[ContainerView]) -> Shape:
+def _shape(bounds: Bounds, numas: tuple[tuple[int, int], ...], dedicated: tuple[_Taken, ...]) -> Shape:
     cpus = dict(numas) or {0: bounds.cpus}
     available = _without_reserve(bounds, cpus)
-    for container in dedicated:
-        _subtract(available, container)
+    for taken in dedicated:
+        _subtract(available, taken)
     kept = kept_for_reclaim(cpus, reclaim_floor_cpus(bounds.cpus))
     node = NodeCpus(
         available=available,
@@ -59,15 +68,14 @@ def _dedicated_pods(containers: Iterable[ContainerView]) -> Iterable[ContainerVi
             yield container
 
 
-def _subtract(available: dict[int, int], container: ContainerView) -> None:
+def _subtract(available: dict[int, int], taken: _Taken) -> None:
     """Take a dedicated pod's CPUs away: where they are, or where there are most while it has not been placed."""
-    if container.cpus_per_numa:
-        for numa, cpus in container.cpus_per_numa:
+    if taken.cpus_per_numa:
+        for numa, cpus in taken.cpus_per_numa:
             if numa in available:
                 available[numa] = max(0, available[numa] - cpus)
         return
-    # Rounded up: it will get whole CPUs.
-    left = -int(-container.request_cores // 1)
+    left = taken.cpus
     for numa in sorted(available, key=lambda numa: (-available[numa], numa)):
         part = min(left, available[numa])
         available[numa] -= part

@@ -6,6 +6,7 @@ Facts: docs/facts/katalyst-cpu.md#assembler.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from services.advisor.core.model.ramp import Ramp, RampLimits, RampPace
 from services.advisor.core.model.region import Region
@@ -14,6 +15,7 @@ from services.advisor.core.sizing.assemble import Assembled, RegionRequirement, 
 from services.advisor.core.sizing.fitting import fit_pools
 from services.advisor.core.sizing.regulate import regulated, rounded
 from services.advisor.core.sizing.reserves import reserve_of_region
+from shared.core.cgroups.layout import SHARE
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +92,12 @@ def _fitted_to_nodes(shape: Shape, needs: Sequence[Need], sizes: Mapping[str, in
     for numa, wanted in by_node.items():
         fitted |= fit_pools(wanted, {}, max(0, _open_cpus(shape, numa)), expand=False, unit=shape.node.unit).pools
     return fitted
+
+
+@lru_cache(maxsize=64)
+def footprint_alone(shape: Shape) -> Footprint:
+    """Where the share pool lies if no other region is there."""
+    return footprints_of(shape, (Region(SHARE, "share"),))[SHARE]
 
 
 def footprints_of(shape: Shape, regions: Sequence[Region]) -> dict[str, Footprint]:

@@ -8,11 +8,13 @@ from services.advisor.core.model.ramp import Ramp
 from services.advisor.core.model.region import Region
 from services.advisor.core.model.shape import Footprint, Shape
 from services.advisor.core.model.view import ContainerView, Signs, View
-from services.advisor.core.sizing.provision import footprints_of
+from services.advisor.core.sizing.provision import footprint_alone, footprints_of
 from services.advisor.core.sizing.regions import plain, split
 from shared.core.cgroups.layout import SHARE
+from shared.core.copies import copier
 
 NO_FOOTPRINT = Footprint((), 0.0)
+_with_size = copier(View, "size_cpus", "region_reserve_cores")
 
 
 def region_views(
@@ -24,10 +26,8 @@ def region_views(
     memory) with the share pool.
     """
     if not isolated and plain(view.containers):
-        containers = tuple(c for c in view.containers if c.qos == "shared_cores")
-        regions: tuple[Region, ...] = (Region(SHARE, "share", containers=containers),)
-    else:
-        regions = _without_repetition(split(view.containers, isolated, shape.cpus))
+        return [_alone(view, shape, ramps)]
+    regions = _without_repetition(split(view.containers, isolated, shape.cpus))
     # Dedicated pods' CPUs are out of the shape already: they keep no other region off their NUMA nodes.
     footprints = footprints_of(shape, [region for region in regions if region.type != "dedicated"])
     elsewhere = [c for region in regions if region.name != SHARE for c in region.containers]
@@ -36,7 +36,7 @@ def region_views(
         ramp = ramps.get(region.name)
         size, footprint = None if ramp is None else ramp.size, footprints.get(region.name, NO_FOOTPRINT)
         if region.name == SHARE:
-            own = replace(_rest(view, elsewhere), size_cpus=size, region_reserve_cores=footprint.reserve_cores)
+            own = _with_size(_rest(view, elsewhere), size, footprint.reserve_cores)
         else:
             own = replace(
                 view, containers=region.containers, tenants_usage_cores=None, signs=Signs(), region=region.name,
@@ -44,6 +44,14 @@ def region_views(
             )  # fmt: skip
         seen.append((region, footprint, own))
     return seen
+
+
+def _alone(view: View, shape: Shape, ramps: Mapping[str, Ramp]) -> tuple[Region, Footprint, View]:
+    """The share pool where there is no other region: it lies where it lay in the round before."""
+    ramp, footprint = ramps.get(SHARE), footprint_alone(shape)
+    containers = tuple([c for c in view.containers if c.qos == "shared_cores"])
+    own = _with_size(view, None if ramp is None else ramp.size, footprint.reserve_cores)
+    return Region(SHARE, "share", containers=containers), footprint, own
 
 
 def _without_repetition(regions: tuple[Region, ...]) -> tuple[Region, ...]:
