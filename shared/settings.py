@@ -10,7 +10,7 @@ import socket
 import types
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.fields import FieldInfo
@@ -33,6 +33,9 @@ SYSTEM_STATE_DIR = Path("/var/lib/sublet")
 HIDDEN = "(not shown)"
 SHOWN_CHARACTERS = 300
 _SECRET_NAME = re.compile(r"(?i)(url|endpoint|password|passwd|secret|token|credential|login)s?$")
+
+Scheduling: TypeAlias = Literal["auto", "nice", "none"]
+"""How far to ask the kernel to go before others: real time or else a nice value, a nice value, nothing."""
 
 S = TypeVar("S", bound=BaseModel)
 R = TypeVar("R")
@@ -92,6 +95,12 @@ class CommonSettings(Settings):
     """Address of /livez, /readyz and /metrics."""
     http_port: Annotated[int, Field(ge=0, le=65535)] = 0
     """Port of /livez, /readyz and /metrics; 0 switches them off."""
+    scheduling: Scheduling = "auto"
+    """What the node's services take before other work of the machine. auto: real time within bounds, and where the
+    kernel does not permit it, the best nice value. nice: that value alone. none: nothing."""
+    lock_memory: bool = True
+    """Whether the node's services keep what they use in memory, where the kernel permits it: who reacts to a shortage
+    of memory must not wait for the disk."""
     heartbeat_s: Annotated[float, Field(gt=0, le=60)] = 2.0
     """How often each service says that it is well."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -29,6 +29,9 @@ STEP_SECONDS = Histogram(
     buckets=(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5),
 )
 LOOP_LAG = Gauge("sublet_event_loop_lag_seconds", "How late the event loop ran its last timer.")
+SCHEDULING = Gauge(
+    "sublet_event_loop_scheduling", "1 for how the kernel runs the event loop: realtime, nice, none.", ["given"]
+)
 RECONNECTS = Counter("sublet_bus_reconnects_total", "Reconnections to the bus.")
 DISCONNECTS = Counter("sublet_bus_disconnects_total", "Connections to the bus that were lost or closed.")
 BUS_ERRORS = Counter("sublet_bus_errors_total", "Errors the bus client reported by itself.", ["kind"])

@@ -13,7 +13,7 @@ from shared.contracts.services import SERVICES
 from sublet.settings_page.schema import document_schema
 
 SCHEMA = Path(__file__).parent / "chart/values.schema.json"
-COMMON = ("qos_fallback", "heartbeat_s", "connect_timeout_s", "otlp_endpoint")
+COMMON = ("qos_fallback", "scheduling", "lock_memory", "heartbeat_s", "connect_timeout_s", "otlp_endpoint")
 """Settings of all services that an installation may choose; the chart itself says the others."""
 LEFT_OUT = ("title", "description", "default", "writeOnly", "format")
 """Words for people are in docs/settings.md."""

@@ -18,9 +18,12 @@ import structlog
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
+from shared.adapters.host.resident import be_killed_last, lock_memory
+from shared.adapters.host.scheduling import LoopScheduling
 from shared.adapters.nats.bus import connect, connect_without_echo
 from shared.app import Plan, Runner
 from shared.build import BUILD
+from shared.contracts.services import NODE_SERVICES
 from shared.errors import BadConfig, SubletError, Unavailable, Unfit
 from shared.ports import Bus
 from shared.settings import CommonSettings, common_settings, raw_settings
@@ -97,8 +100,24 @@ async def run_process(plans: Sequence[Plan], common: CommonSettings, raw: Mappin
         # Alone in its process a service has no neighbours to hand messages to; it goes to its safe state without NATS.
         runner = Runner(plans, bus if alone else StandaloneBus(bus), clock, common, raw)
         gc.freeze()  # what is imported by now stays for good: the collector need not look at it again and again
-        async with _http(common, runner):
-            return await runner.run(stop)
+        with _ahead_of_others(plans, common):
+            async with _http(common, runner):
+                return await runner.run(stop)
+
+
+@contextlib.contextmanager
+def _ahead_of_others(plans: Sequence[Plan], common: CommonSettings) -> Iterator[None]:
+    """Take what the kernel gives a node's services before other work, for as long as the block lasts.
+
+    A simulated machine and central have nobody to be late for.
+    """
+    if common.substrate == "sim" or not any(plan.name in NODE_SERVICES for plan in plans):
+        yield
+        return
+    locked = common.lock_memory and lock_memory()
+    log.info("memory.kept", locked=locked, killed_last=be_killed_last())
+    with LoopScheduling(common.scheduling).taken():
+        yield
 
 
 async def _unless_stopped(connect_bus: Connect, stop: asyncio.Event) -> Bus | None:

@@ -15,6 +15,7 @@ import structlog
 import services
 from shared.adapters.clock import SystemClock
 from shared.adapters.files.replaced import replace_file
+from shared.adapters.host.scheduling import give_best_nice
 from shared.adapters.local.runtime import Runtime
 from shared.adapters.nats.bus import connect
 from shared.adapters.nats.embedded.server import NatsServer
@@ -123,7 +124,7 @@ class Session:
         if self.nats_url is None:
             self.server = NatsServer(store_dir=self.state_dir / "nats", port=self.nats_port,
                                      log_file=self.state_dir / "logs/nats.log")  # fmt: skip
-            self.server.start()  # in this thread: the server lives as long as the thread that started it
+            self._start_server(self.server)  # in this thread: the server lives as long as the one that started it
             self.nats_url = self.server.url
             write_reader(self.state_dir, self.common.node, self.server.reader_url, self.common.reader_group)
         # Before the services: a command that is typed meanwhile finds its way.
@@ -186,6 +187,12 @@ class Session:
         # the user has set, or a service would look for another bus.
         return {**calm, **os.environ, **own, **self.extra_env}
 
+    def _start_server(self, server: NatsServer) -> None:
+        server.start()
+        # Each step of a reaction goes through it, where the services are processes of their own.
+        if self._on_host and self.common.scheduling != "none" and server.pid is not None:
+            give_best_nice(server.pid)
+
     async def _keep_server(self, server: NatsServer) -> None:
         """Start the NATS server again when it has ended; its port and its streams stay."""
         while True:
@@ -194,7 +201,7 @@ class Session:
                 continue
             log.warning("server.ended", server=server.address)
             try:
-                server.start()
+                self._start_server(server)
             except (SubletError, OSError, subprocess.SubprocessError) as error:  # the node controls itself meanwhile
                 log.error("server.down", server=server.address, why=str(error), again_in_s=SERVER_PAUSE_S)
                 await asyncio.sleep(SERVER_PAUSE_S)

@@ -157,3 +157,15 @@ async def test_a_taken_port_ends_with_3(nats_server: NatsServer) -> None:
     assert (code, out) == (3, "")
     assert f"http_port {port}" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("substrate", ["host", "sim"])
+async def test_a_process_of_a_real_machine_alone_asks_to_go_before_others(
+    nats_server: NatsServer, substrate: str
+) -> None:
+    async with running(SUBLET_NATS_URL=nats_server.url, SUBLET_SUBSTRATE=substrate) as process:
+        assert await process.line() == "running"
+        process.child.send_signal(signal.SIGTERM)
+        code, _, err = await process.end()
+    assert code == 0
+    assert ("scheduling.given" in err) == ("memory.kept" in err) == (substrate == "host")
