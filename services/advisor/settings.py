@@ -97,7 +97,7 @@ class OfferSettings(Settings):
 class AdvisorSettings(Settings):
     """What is kept back, how fast tenants' CPUs may be taken, and which policy says what tenants need."""
 
-    policy: str = "canonical"
+    policy: str = "adaptive"
     """Name of a file in services/advisor/policies, or of a policy that a wheel has registered."""
     policies: dict[str, dict[str, Any]] = {}
     """Settings of single policies, by the policy's name: `policies: {canonical: {usage_factor: 1.5}}`."""

@@ -100,7 +100,7 @@ async def cluster(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Clus
 
 
 async def test_a_change_works_on_the_node_and_a_bad_one_leaves_the_last_good(cluster: Cluster, until: Until) -> None:
-    await until(lambda: cluster.policy == "canonical")
+    await until(lambda: cluster.policy == "adaptive")
     cluster.write(json.dumps({"clusterStrategy": {"enable": True, "cpuSuppressThresholdPercent": 55}}))
     await until(lambda: cluster.policy == "koordinator")
     await until(lambda: cluster.node_slo is not None and cluster.node_slo["cpuSuppressThresholdPercent"] == 55)
@@ -114,5 +114,5 @@ async def test_a_change_works_on_the_node_and_a_bad_one_leaves_the_last_good(clu
     await until(lambda: cluster.node_slo["cpuSuppressThresholdPercent"] == 65)
     assert cluster.policy == "koordinator"
     cluster.write(json.dumps({"clusterStrategy": {"enable": False}}))
-    await until(lambda: cluster.policy == "canonical")
+    await until(lambda: cluster.policy == "adaptive")
     await until(lambda: cluster.node_slo["enable"] is False)

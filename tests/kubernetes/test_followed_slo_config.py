@@ -106,9 +106,7 @@ def test_what_somebody_else_writes_is_left_alone(sublet: Product, cluster: Clust
     words = ("patch", "nodeslos", NODE, "--type=merge", "--field-manager=koord-manager", "--patch", json.dumps(theirs))
     cluster.kubectl(*words)
     cluster.apply(thresholds(enable=False))
-    until(
-        lambda: "policy canonical" in sublet.node_command("status"), PROMISED_S * BUSY_FACTOR, "the node's own policy"
-    )
+    until(lambda: "policy adaptive" in sublet.node_command("status"), PROMISED_S * BUSY_FACTOR, "the node's own policy")
     assert node_slo(cluster)["cpuSuppressThresholdPercent"] == 11
     cluster.kubectl("delete", "nodeslos", NODE)
     until(lambda: node_slo(cluster).get("cpuSuppressThresholdPercent") == 65, SEEN_LIMIT_S, "a NodeSLO of its own")

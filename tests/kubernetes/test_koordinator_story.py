@@ -267,7 +267,7 @@ def test_the_config_map_switches_suppression_off_within_seconds(sublet: Product,
     until(lambda: "policy koordinator" in sublet.node_command("status"), SEEN_LIMIT_S, "the policy koordinator")
     assert slo_says(cluster) is True
     sublet.type("apply", "--filename", "-", given=json.dumps(thresholds(enable=False), indent=1))
-    until(lambda: "policy canonical" in sublet.node_command("status"), SEEN_LIMIT_S, "the node's own policy again")
+    until(lambda: "policy adaptive" in sublet.node_command("status"), SEEN_LIMIT_S, "the node's own policy again")
     until(lambda: slo_says(cluster) is False, SEEN_LIMIT_S, "the NodeSLO")
 
 

@@ -4,9 +4,9 @@ The margin follows from the rises that the node has seen (`core/prediction/margi
 need, a restless one more. It takes the place of the common reserve and pace, which are the same everywhere: a spike is
 answered out of the margin and forgotten at once, and the usual level keeps the offer from following every trough.
 
-Canonical decides, with the common reserve and pace, while less than `cold_start_s` has been observed, on a view without
-figures, and while the need rises above the forecast far more often than claimed. What was learned is kept over a
-restart of the advisor. Memory is canonical's.
+Canonical decides, with the common reserve and pace, while tenants have been observed for less than `cold_start_s`, on a
+view without figures, and while the need rises above the forecast far more often than claimed. What was learned is kept
+over a restart of the advisor. Memory is canonical's.
 
 Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 """
@@ -51,7 +51,7 @@ class AdaptiveSettings(PolicySettings):
     min_margin_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
     """Cores of margin in any case, at most an eighth of the CPUs; with a factor below 1 that part of them."""
     cold_start_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 600.0
-    """Seconds that have to be observed before the margin is used; canonical decides until then."""
+    """Seconds for which tenants have to be observed before the margin is used; canonical decides until then."""
     max_miss_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
     """Part of the newest rounds in which the need may rise above the forecast; above it canonical decides."""
 
@@ -78,19 +78,24 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     if not view.fresh or measured is None:
         return state, _canonical(by_rule, "no figures", {"fresh": view.fresh})
     wanted, cpus = _wanted_cores(measured, view), view.bounds.cpus
+    observed_s = state.learned_s
     state = state.observe(wanted, now_s, cpus, settings.rules)
+    # An empty node says nothing of the tenants to come: their first minutes are canonical's, however long it was empty.
+    if idle:
+        state = replace(state, learned_s=observed_s)
     forecast = state.last
     if forecast is None:
         return state, _canonical(by_rule, "no forecast", {})
-    bound = max(wanted, min(forecast.bound_cores, cpus)) + need.asked_cores
-    # Whoever decides, the forecast counts: what was learned so far is too little, and canonical may be less still.
+    cold = state.learned_s < settings.cold_start_s
+    # Whoever decides, what is known counts, for canonical may be less. A guess does not: canonical has its own reserve.
+    bound = forecast.learned_bound_cores if cold else forecast.bound_cores
+    bound = max(wanted, min(bound, cpus)) + need.asked_cores
     # Not where nobody is there: canonical's reserve is enough, and the first one to come must not lower the demand.
     if not idle:
-        least = max(wanted + need.asked_cores, bound - view.region_reserve_cores)
-        by_rule = replace(by_rule, cores=max(by_rule.cores, least))
+        by_rule = replace(by_rule, cores=max(by_rule.cores, bound - view.region_reserve_cores))
     numbers = _numbers(state, forecast, need.asked_cores)
-    if state.learned_s < settings.cold_start_s:
-        return state, _canonical(by_rule, f"less than {settings.cold_start_s:g} s observed", numbers)
+    if cold:
+        return state, _canonical(by_rule, f"tenants observed for less than {settings.cold_start_s:g} s", numbers)
     if state.missed_ratio > settings.max_miss_ratio:
         return state, _canonical(by_rule, "too many needs rose above the forecast", numbers)
     what = "no shared tenant: what was usual" if idle else "what is expected"

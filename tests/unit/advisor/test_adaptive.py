@@ -85,17 +85,19 @@ def test_canonical_decides_while_the_node_is_cold_with_the_common_reserve_and_pa
     state, cold = lived([5.0] * 300)
     _, by_rule = canonical.judge(None, view(container(5.0)), 0.0, canonical.CanonicalSettings())
     assert (cold.cores, cold.common) == (by_rule.cores, True)
-    assert cold.why[0].rule == "adaptive: less than 600 s observed; canonical decides"
+    assert cold.why[0].rule == "adaptive: tenants observed for less than 600 s; canonical decides"
     _, warm = lived([5.0] * 2, state, 600.0)
     assert not warm.common
     assert warm.why[0].rule == "adaptive: what is expected + learned margin, at least what is used now"
 
 
 def test_what_a_cold_node_has_learned_counts_where_it_is_more_than_canonical() -> None:
-    state, cold = lived([*noise(250, 10.0, 8.0), 10.0])
+    state, cold = lived([*noise(250, 10.0, 16.0), 10.0])
     assert cold.common
-    assert cold.cores + 4.0 == pytest.approx(present(state.last).bound_cores), "the common reserve of 4 is added to it"
+    known = present(state.last)
+    assert cold.cores + 4.0 == pytest.approx(known.learned_bound_cores), "the common reserve of 4 is added to it"
     assert cold.cores > 1.25 * 10.0
+    assert known.learned_bound_cores < known.bound_cores, "what is guessed does not count beside canonical's reserve"
 
 
 def test_without_figures_canonical_decides_and_nothing_is_learned() -> None:
@@ -108,7 +110,7 @@ def test_without_figures_canonical_decides_and_nothing_is_learned() -> None:
 
 
 def test_a_node_without_tenants_needs_nothing_and_that_is_learned() -> None:
-    state = POLICY.start()
+    state = replace(POLICY.start(), learned_s=SETTINGS.cold_start_s)
     for number in range(HOUR):
         state, demand = POLICY.judge(state, view(tenants_usage_cores=0.0), ROUND_S * number, SETTINGS)
     assert not demand.common
@@ -116,6 +118,16 @@ def test_a_node_without_tenants_needs_nothing_and_that_is_learned() -> None:
     assert demand.why[0].rule.startswith("adaptive: no shared tenant")
     _, blind = POLICY.judge(state, view().blind(), ROUND_S * HOUR, SETTINGS)
     assert "no figures" in blind.why[0].rule
+
+
+def test_the_first_minutes_of_tenants_are_canonicals_however_long_the_node_was_empty() -> None:
+    state = POLICY.start()
+    for number in range(HOUR):
+        state, demand = POLICY.judge(state, view(tenants_usage_cores=0.0), ROUND_S * number, SETTINGS)
+    assert demand.common
+    state, first = lived([1.0] * 298, state, 3600.0)
+    assert (first.cores, first.common) == (1.25, True)
+    assert not lived([1.0] * 3, state, 4196.0)[1].common
 
 
 def test_a_node_that_never_rises_keeps_the_least_margin_within_the_hour() -> None:

@@ -16,7 +16,7 @@ def test_a_sample_leads_to_advice_at_once(live: Live, fields: MakeFields, pod: M
         sample = await node.measure(fields(pod("web", cpu_millis=2000, cpu_usage_cores=1.0, load1=1.0)))
         advice = node.advices[0]
         assert advice.based_on == (sample.ref,)
-        assert (advice.seq, advice.policy, advice.mode, advice.valid_for_s) == (1, "canonical", "enforce", 10)
+        assert (advice.seq, advice.policy, advice.mode, advice.valid_for_s) == (1, "adaptive", "enforce", 10)
         assert [(pool.pool, pool.cpus) for pool in advice.pools] == [("share", 6), ("reclaim", 42), ("reserve", 0)]
         assert (advice.reclaimed_cpu_millis, advice.overlap) == (42_000, False)
         assert advice.why
@@ -115,7 +115,7 @@ def test_a_spike_grows_the_share_in_one_step_and_the_way_back_takes_its_time(
             await asyncio.sleep(1)
         assert node.shares[-1] == 34
 
-    live(story)
+    live(story, {"policy": "canonical"})
 
 
 def test_the_first_pass_of_a_measuring_life_is_waited_out(live: Live, fields: MakeFields, pod: MakePod) -> None:
@@ -166,7 +166,7 @@ def test_a_small_machine_shares_its_cpus(live: Live, fields: MakeFields, pod: Ma
 def test_new_settings_show_in_the_next_advice(live: Live, fields: MakeFields) -> None:
     async def story(node: Node) -> None:
         await node.measure(fields())
-        node.app.reconfigure({"reserve_cores": 9, "policies": {"canonical": {"mode": "observe"}}})
+        node.app.reconfigure({"reserve_cores": 9, "policies": {"adaptive": {"mode": "observe"}}})
         await node.measure(fields())
         assert node.shares == [4, 10]
         assert node.advices[-1].mode == "observe"
@@ -210,7 +210,7 @@ def test_the_state_tells_what_the_advice_rests_on(live: Live, fields: MakeFields
     async def story(node: Node) -> None:
         sample = await node.measure(fields())
         state = node.app.state()
-        assert (state["policy"], state["input"], state["fresh"]) == ("canonical", [sample.ref], True)
+        assert (state["policy"], state["input"], state["fresh"]) == ("adaptive", [sample.ref], True)
         assert state["advice"]["reclaimed_cpu_millis"] == 44_000
 
     live(story)

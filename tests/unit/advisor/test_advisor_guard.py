@@ -145,7 +145,7 @@ def test_a_wheel_registers_policies_and_none_is_imported_before_it_is_chosen(whe
     assert {name for name in outside_policies(["canonical"]) if name.startswith("outside")} == set(WHEEL) - {
         "canonical"
     }
-    assert choose({}).policy.name == "canonical"
+    assert choose({}).policy.name == "adaptive"
     assert not any(wheel(name) for name in WHEEL)
     choice = choose({"policy": "outside_good"})
     assert wheel("outside_good")

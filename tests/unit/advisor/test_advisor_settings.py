@@ -12,7 +12,7 @@ from shared.errors import BadConfig
 
 def test_the_defaults_are_those_of_the_tutorial() -> None:
     choice = choose({})
-    assert choice.policy.name == "canonical"
+    assert choice.policy.name == "adaptive"
     assert choice.settings.bounds(48, smt=True) == Bounds(48, True, 4.0, 0, True)
     assert choice.settings.rules.pace.max_down_step_cpus == 2
     assert choice.settings.rules.pace.down_period_s == 30
@@ -25,7 +25,8 @@ def test_reserves_can_be_set_instead_of_found() -> None:
 
 
 def test_a_policy_gets_its_own_settings() -> None:
-    assert choose({"policies": {"canonical": {"usage_factor": 2, "mode": "dry-run"}}}).policy_settings.mode == "dry-run"
+    section = {"policy": "canonical", "policies": {"canonical": {"usage_factor": 2, "mode": "dry-run"}}}
+    assert choose(section).policy_settings.mode == "dry-run"
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ def test_where_nobody_can_decide_nothing_is_said(
         assert node.heard == []
         assert "bad day" in node.app.health().why
 
-    live(story)
+    live(story, {"policy": "canonical"})
 
 
 def numa_bound(pod: MakePod, name: str, millis: int, **reading: float) -> PodReading:

@@ -171,7 +171,7 @@ def test_a_policy_that_is_chosen_later_goes_on_with_its_past(virtual: Virtual, b
 
 def test_a_policy_without_a_past_leaves_the_file_as_it_is(virtual: Virtual, busy: dict[str, Any]) -> None:
     file = Kept(b"what another policy has learned")
-    virtual(decided(Node({}, past=file), busy, passes=2))
+    virtual(decided(Node({"policy": "canonical"}, past=file), busy, passes=2))
     assert file.writes == 0
 
 

@@ -76,12 +76,19 @@ class Forecast:
     """How much of the margin is learned; the rest is guessed."""
     widened: float
     """By what factor misses have widened the margin."""
+    learned_cores: float
+    """The part of the margin that is learned."""
     margin_cores: float
 
     @property
     def bound_cores(self) -> float:
         """What is kept for the tenants: never less than they need now."""
         return max(self.need_cores, self.expected_cores + self.margin_cores)
+
+    @property
+    def learned_bound_cores(self) -> float:
+        """The same without what is guessed: what is known already of a node that is hardly known."""
+        return max(self.need_cores, self.expected_cores + self.learned_cores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,11 +123,15 @@ class LearnedMargin:
         known = judged / (judged + KNOWN_ROUNDS)
         widened = max(1.0, self.missed_ratio / (TOLERATED_MISSES * rules.claimed_misses))
         guessed = GUESSED_NEED_RATIO * expected + GUESSED_CPU_RATIO * cpus
-        margin = rules.factor * (known * widened * (rise + excess) + (1 - known) * guessed)
+        learned = rules.factor * known * widened * (rise + excess)
+        margin = learned + rules.factor * (1 - known) * guessed
         # A factor below 1 takes a risk on purpose: the least margin must not undo it.
         least = min(rules.least_cores, LEAST_CPU_RATIO * cpus)
         margin = max(least * min(1.0, rules.factor), margin)
-        return replace(after, last=Forecast(now_s, need_cores, usual, expected, rise, excess, known, widened, margin))
+        return replace(
+            after,
+            last=Forecast(now_s, need_cores, usual, expected, rise, excess, known, widened, learned, margin),
+        )
 
     def _with_rise(self, need_cores: float, now_s: float, rules: MarginRules) -> "LearnedMargin":
         last = self.last
