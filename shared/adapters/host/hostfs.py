@@ -164,10 +164,12 @@ class KeptFiles:
         try:
             status = os.fstat(descriptor)
             file_system = self._file_system(status.st_dev)
-            short_bytes = _SHORT_BYTES.get(file_system, 0)
-            text = _reread(descriptor, short_bytes)
             # A kept descriptor of a plain file would go on showing the file that was replaced.
             keep = file_system in _KERNEL_FILE_SYSTEMS
+            # A file in memory says its true length; the kernel's own say 0 or a page.
+            known_bytes = status.st_size + 1 if file_system in _IN_MEMORY else 0
+            short_bytes = _SHORT_BYTES.get(file_system, known_bytes)
+            text = _reread(descriptor, short_bytes)
         except OSError as error:
             if error.errno in ABSENT:
                 return None

@@ -62,7 +62,7 @@ def is_steady(last: TargetResult, now: TargetResult) -> bool:
 def _result(reading: TargetReading, sources: Mapping[str, SourceResult], at_s: float) -> TargetResult:
     values: dict[str, Value] = {}
     for result in sources.values():
-        values.update(result.values)
+        values |= result.values
     return TargetResult(reading, at_s, sources, values)
 
 
@@ -78,7 +78,7 @@ def _read_again(reading: TargetReading, offers: Offers, now_s: float) -> TargetR
 def _caught_up(offer: OfferedFigures, last: SourceResult, at_s: float) -> SourceResult:
     if offer.gated:
         return last
-    if offer.decays:
+    if offer.decaying:
         return later(offer, last, at_s)
     points = {
         # The later of the two: a probe may have moved this point beyond the last pass already.

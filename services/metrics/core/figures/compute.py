@@ -1,11 +1,10 @@
 """Compute the figures of one target from what was read of it and from its last result. Pure."""
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
 
-from services.metrics.core.figures.figure import OfferedFigures
+from services.metrics.core.figures.figure import Figure, OfferedFigures
 from services.metrics.core.figures.results import SourceReading, SourceResult, TargetReading, TargetResult
-from services.metrics.core.figures.values import WANTED, FigureOutcome, Points, Value, plausible
+from services.metrics.core.figures.values import WANTED, Points, plausible
 
 Offers = Mapping[str, OfferedFigures]
 """What each source offers for the kind of the target."""
@@ -13,6 +12,7 @@ Offers = Mapping[str, OfferedFigures]
 SETTLED = 0.05
 """An average of no tasks at all that is below a twentieth is left as it is. It would fall for a quarter of an hour, and
 for so long the figures of a target whose tasks have ended could not be taken over (`cache`)."""
+_NOTHING = SourceResult(SourceReading(0.0, {}), {}, {})
 
 
 def figures(
@@ -29,53 +29,43 @@ def figures(
         last = None if previous is None else previous.sources.get(source)
         # The very object, which says that the source was not read again; equal values may come from a new reading.
         if last is not None and now is last.reading:
-            found[source] = later(offer, last, now_s) if offer.decays and not _settled(last) else last
+            found[source] = later(offer, last, now_s) if offer.decaying and not _settled(last) else last
         else:
             points = {} if last is None or previous is None else _points(offer, last, previous.at_s)
-            found[source] = _computed(offer, now or SourceReading(reading.at_s, {}), points)
+            read = now or SourceReading(reading.at_s, {})
+            found[source] = _with(_NOTHING, offer.figures, read, read.at_s, points)
     return found
 
 
 def later(offer: OfferedFigures, last: SourceResult, now_s: float) -> SourceResult:
     """A result some time later, where the source has not been read again: averages go on, all else stays."""
-    values, points, rejected = dict(last.values), dict(last.points), dict(last.rejected)
-    for figure in offer.figures:
-        if figure.decays:
-            outcome = figure.compute(last.reading.raw, now_s, last.points)
-            points.update(outcome.points)
-            _accept(figure.name, outcome, values, rejected)
-    return SourceResult(last.reading, values, points, rejected)
+    return _with(last, offer.decaying, last.reading, now_s, last.points)
 
 
 def _points(offer: OfferedFigures, last: SourceResult, at_s: float) -> Points:
     """The points at the time of the last result. An average that had settled was left behind: until then it went on
     towards the number that was counted last, and only from then on towards the new one."""
-    return later(offer, last, at_s).points if offer.decays else last.points
+    return later(offer, last, at_s).points if offer.decaying else last.points
 
 
-def _computed(offer: OfferedFigures, reading: SourceReading, past: Points) -> SourceResult:
-    values: dict[str, Value] = {}
-    points: dict[str, Any] = {}
-    rejected: dict[str, str] = {}
-    for figure in offer.figures:
-        outcome = figure.compute(reading.raw, reading.at_s, past)
-        points.update(outcome.points)
-        _accept(figure.name, outcome, values, rejected)
+def _with(
+    base: SourceResult, figures: Sequence[Figure], reading: SourceReading, now_s: float, past: Points
+) -> SourceResult:
+    """The base with these figures on top."""
+    raw = reading.raw
+    values, points, rejected = dict(base.values), dict(base.points), base.rejected
+    for figure in figures:
+        value, further, why = figure.compute(raw, now_s, past)
+        points |= further
+        # Here for all figures alike: a reader must never see a negative number or infinity.
+        if isinstance(value, int | float) and not plausible(value):
+            value, why = None, why or f"{str(value)[:20]}, want {WANTED}"
+        if value is not None:
+            values[figure.name] = value
+        if why:
+            rejected = {**rejected, figure.name: why}
     return SourceResult(reading, values, points, rejected)
 
 
 def _settled(last: SourceResult) -> bool:
     return all(isinstance(value, int | float) and value < SETTLED for value in last.values.values())
-
-
-def _accept(name: str, outcome: FigureOutcome, values: dict[str, Value], rejected: dict[str, str]) -> None:
-    if outcome.rejected:
-        rejected[name] = outcome.rejected
-    value = outcome.value
-    if value is None:
-        return
-    # Here for all figures alike: a reader must never see a negative number or infinity.
-    if isinstance(value, int | float) and not plausible(value):
-        rejected[name] = f"{str(value)[:20]}, want {WANTED}"
-    else:
-        values[name] = value

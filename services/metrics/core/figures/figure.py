@@ -50,12 +50,13 @@ class OfferedFigures(NamedTuple):
 
     figures: tuple[Figure, ...]
     gated: bool = False
-    decays: bool = False
+    decaying: tuple[Figure, ...] = ()
+    """Those of its figures that change with time alone."""
 
     @classmethod
     def of(cls, figures: Sequence[Figure], *, gated: bool = False) -> "OfferedFigures":
         """An offer of these figures."""
-        return cls(tuple(figures), gated, any(figure.decays for figure in figures))
+        return cls(tuple(figures), gated, tuple(figure for figure in figures if figure.decays))
 
 
 OffersByKind = Mapping[Kind, Mapping[str, OfferedFigures]]

@@ -165,16 +165,12 @@ def _same(known: Sequence[object], now: Sequence[object]) -> bool:
 
 def _ages(results: Results, offered: OffersByKind, now_s: float) -> dict[str, float]:
     """The age of the oldest figure of each name among those that were not read in this pass."""
-    gated = {kind: [name for name, offer in offers.items() if offer.gated] for kind, offers in offered.items()}
-    oldest: dict[tuple[Kind, str], float] = {}
-    for target, one in results.items():
-        for source in gated.get(target.kind, ()):
-            result = one.sources[source]
-            # A source without figures has no age: nobody has seen anything of it that could be old.
-            if result.reading.at_s < oldest.get((target.kind, source), now_s) and result.values:
-                oldest[target.kind, source] = result.reading.at_s
     ages: dict[str, float] = {}
-    for (kind, source), at_s in oldest.items():
-        for figure in offered[kind][source].figures:
-            ages[figure.name] = max(ages.get(figure.name, 0.0), round(now_s - at_s, 2))
+    for kind, offers in offered.items():
+        own = [one.sources for target, one in results.items() if target.kind == kind]
+        for name, offer in offers.items():
+            # A source without figures has no age: nobody has seen anything of it that could be old.
+            read = [found.reading.at_s for sources in own if (found := sources[name]).values] if offer.gated else []
+            for figure in offer.figures if read else ():
+                ages[figure.name] = max(ages.get(figure.name, 0.0), round(now_s - min(read), 2))
     return {name: age_s for name, age_s in sorted(ages.items()) if age_s}
