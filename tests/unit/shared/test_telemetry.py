@@ -134,3 +134,14 @@ def test_a_service_loads_nothing_that_is_for_terminals_alone() -> None:
     loaded = "import sys, sublet.node, services.central.main; print({m for m in sys.modules if m.startswith('rich')})"
     done = subprocess.run([sys.executable, "-c", loaded], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_watchdog_of_the_lease_loads_the_standard_library_alone() -> None:
+    """In a process of its own: it waits on every node for as long as Sublet is there."""
+    script = (
+        "import sys; before = set(sys.modules); import services.qrm.keeper; "
+        "print({m for m in sys.modules.keys() - before if m.partition('.')[0] not in sys.stdlib_module_names}"
+        " - {m for m in sys.modules if m.partition('.')[0] in ('services', 'shared')})"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "set()"
