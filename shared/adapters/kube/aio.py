@@ -29,7 +29,7 @@ def _without_synchronous_half() -> None:
 
 _without_synchronous_half()
 
-from kubernetes.aio.client import ApiClient, Configuration  # noqa: E402
-from kubernetes.aio.config import ConfigException, load_incluster_config, load_kube_config  # noqa: E402
+from kubernetes.aio.client import Configuration  # noqa: E402
+from kubernetes.aio.config import ConfigException, load_kube_config  # noqa: E402
 
-__all__ = ["ApiClient", "ConfigException", "Configuration", "load_incluster_config", "load_kube_config"]
+__all__ = ["ConfigException", "Configuration", "load_kube_config"]

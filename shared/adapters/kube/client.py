@@ -1,26 +1,21 @@
-"""`Kube` sends documents to the API server by the official client's transport and tokens; every call has a limit.
+"""`Kube` sends documents to the API server; every call has a limit.
 
-The client's models are not used: a server that is newer or older than they are must be understood as well, and a field
+Models of objects are not used: a server that is newer or older than they are must be understood as well, and a field
 that Sublet does not know must be written back as it was read.
 """
 
+import functools
+import json
 import time
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import structlog
-from yaml import YAMLError
 
-from shared.adapters.kube.aio import (
-    ApiClient,
-    ConfigException,
-    Configuration,
-    load_incluster_config,
-    load_kube_config,
-)
+from shared.adapters.kube.access import Access, access_of_pod
 from shared.core.text.json_text import read_json_object
 from shared.errors import Refused, SubletError, Unavailable
 
@@ -30,7 +25,7 @@ Document = dict[str, Any]
 
 CONNECT_S = 5.0
 CALL_S = 15.0
-"""Longest call but a watch. The client has no limit below five minutes (docs/facts/kubernetes.md#no-limit-of-time)."""
+"""Longest call but a watch. The library has no limit below five minutes (docs/facts/kubernetes.md#no-limit-of-time)."""
 SILENCE_S = 75.0
 """A watch on which nothing comes for so long is broken: the server sends a bookmark about once a minute."""
 # The size of client-go's own pager.
@@ -87,8 +82,11 @@ class Kube:
     """
 
     def __init__(self, kubeconfig: Path | None = None, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        """Raise Unfit where a kubeconfig is named and the official client, which reads it, is not installed."""
         self._kubeconfig, self._monotonic = kubeconfig, monotonic
-        self._client: ApiClient | None = None
+        self._read_access = _reader(kubeconfig)
+        self._access: Access | None = None
+        self._session: aiohttp.ClientSession | None = None
         self._read_at_s = 0.0
 
     async def get(self, path: str, **query: object) -> Document:
@@ -234,44 +232,73 @@ class Kube:
 
     async def close(self) -> None:
         """Close all connections; a call after this opens them anew."""
-        client, self._client = self._client, None
-        if client is not None:
-            await client.close()
+        session, self._session, self._access = self._session, None, None
+        if session is not None:
+            await session.close()
 
     async def _known(self, request: KubeRequest) -> aiohttp.ClientResponse:
         """The answer to a request, which is sent again where the first one was signed with a token of yesterday."""
-        client = await self._ready()
-        # What was sent, to see after a refusal whether there is anything newer to send.
-        shown = dict(client.configuration.api_key)
-        response = await _send(client, request)
+        # What is shown, to see after a refusal whether there is anything newer to show.
+        shown = await self._ready()
+        response = await self._sent(request, shown)
         if response.status != UNAUTHORIZED:
             return response
-        await self._renew(client)
+        newer = await self._renewed(shown)
         # The same credentials once more would only be refused once more.
-        if shown == client.configuration.api_key:
+        if shown.authorization == newer.authorization:
             return response
         # The unread body of the refusal would keep its connection from the pool.
         response.release()
-        return await _send(client, request)
+        return await self._sent(request, newer)
 
-    async def _ready(self) -> ApiClient:
-        """The client, with a token that is not older than `TOKEN_S`; a kubeconfig is read again after a 401 alone."""
-        if self._client is None:
-            configuration = Configuration()
-            await _read_credentials(self._kubeconfig, configuration)
-            self._client, self._read_at_s = ApiClient(configuration), self._monotonic()
+    async def _ready(self) -> Access:
+        """Access with a token that is not older than `TOKEN_S`; a kubeconfig is read again after a 401 alone."""
+        known = self._access
+        if known is None:
+            self._access = known = await self._read_access()
+            self._read_at_s = self._monotonic()
         elif self._kubeconfig is None and self._monotonic() - self._read_at_s >= TOKEN_S:
-            await self._renew(self._client)
-        return self._client
+            known = await self._renewed(known)
+        return known
 
-    async def _renew(self, client: ApiClient) -> None:
-        """Read the credentials anew. What cannot be read now leaves the old ones in use."""
+    async def _renewed(self, known: Access) -> Access:
+        """The credentials read anew. What cannot be read now leaves the old ones in use."""
         # Also where the reading fails: a broken mount is tried again after `TOKEN_S`, not at every call.
         self._read_at_s = self._monotonic()
         try:
-            await _read_credentials(self._kubeconfig, client.configuration)
+            known = self._access = await self._read_access()
         except Unavailable as error:
             log.warning("credentials.unread", why=str(error))
+        return known
+
+    async def _sent(self, request: KubeRequest, access: Access) -> aiohttp.ClientResponse:
+        if self._session is None:
+            self._session = access.open_session()
+        headers = {"Accept": "application/json", "Content-Type": request.content}
+        if access.authorization:
+            headers["Authorization"] = access.authorization
+        return await self._session.request(
+            request.method,
+            access.server + request.path,
+            params={key: str(value) for key, value in (request.query or {}).items()},
+            headers=headers,
+            data=json.dumps(request.body) if request.body is not None else None,
+            timeout=request.limit,
+            server_hostname=access.server_name,
+            proxy=access.proxy,
+        )
+
+
+def _reader(kubeconfig: Path | None) -> Callable[[], Awaitable[Access]]:
+    if kubeconfig is None:
+        return _read_access_of_pod
+    from shared.adapters.kube.kubeconfig import access_by  # the official client, which a pod does without
+
+    return functools.partial(access_by, kubeconfig)
+
+
+async def _read_access_of_pod() -> Access:
+    return access_of_pod()
 
 
 def _within(seconds: float) -> aiohttp.ClientTimeout:
@@ -280,20 +307,6 @@ def _within(seconds: float) -> aiohttp.ClientTimeout:
     Facts: docs/facts/kubernetes.md#no-limit-of-time.
     """
     return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_S)
-
-
-async def _send(client: ApiClient, request: KubeRequest) -> aiohttp.ClientResponse:
-    serialized = await client.param_serialize(
-        request.method,
-        request.path,
-        query_params=[(key, str(value)) for key, value in (request.query or {}).items()],
-        header_params={"Accept": "application/json", "Content-Type": request.content},
-        body=dict(request.body) if request.body is not None else None,
-        auth_settings=["BearerToken"],
-    )
-    answer = await client.call_api(*serialized, _request_timeout=request.limit)
-    response: aiohttp.ClientResponse = answer.response
-    return response
 
 
 def _words(error: Exception) -> str:
@@ -340,29 +353,3 @@ def _answer(what: str, status: int, text: bytes) -> Document:
     if status >= BAD_REQUEST:
         raise KubeError(what, status, document)
     return document
-
-
-async def _read_credentials(kubeconfig: Path | None, configuration: Configuration) -> None:
-    """Where the server is and who asks, into a configuration.
-
-    The client's own renewal of a pod's token goes by the wall clock, and is left off.
-
-    Raises:
-        Unavailable: they cannot be read.
-    """
-    try:
-        if kubeconfig is not None:
-            await load_kube_config(str(kubeconfig), client_configuration=configuration, persist_config=False)
-        else:
-            load_incluster_config(client_configuration=configuration, try_refresh_token=False)
-    except (ConfigException, OSError, ValueError, TypeError, KeyError, AttributeError, YAMLError) as error:
-        where = kubeconfig or "the service account of this pod"
-        raise Unavailable(f"no way to the API server by {where}: {_why(error)}; set `kubeconfig`",
-                          reason="kubeconfig") from error  # fmt: skip
-
-
-def _why(error: Exception) -> str:
-    """The client reads a file of any shape, and stumbles with an error of its own over one that is no kubeconfig."""
-    if isinstance(error, ConfigException):
-        return str(error)
-    return (error.strerror or "it cannot be read").lower() if isinstance(error, OSError) else "it is no kubeconfig"

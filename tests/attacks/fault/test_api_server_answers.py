@@ -2,10 +2,9 @@
 
 import asyncio
 import contextlib
-import datetime
 import itertools
 import ssl
-import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
@@ -13,10 +12,10 @@ import pytest
 from aiohttp import web
 from kube_rig.certificates import Authority
 
+from shared.adapters.kube import access
 from shared.adapters.kube.client import TOKEN_S, Kube, KubeError
 from sublet.cluster.uninstalled import is_uninstalled
 
-incluster_config = sys.modules["kubernetes.aio.config.incluster_config"]  # as the client of Sublet has it
 DAEMONSET = "/apis/apps/v1/namespaces/sublet-system/daemonsets/sublet-node"
 STANDS = '{"kind": "DaemonSet", "metadata": {"name": "sublet-node", "uid": "1"}}'
 DELETED = '{"kind": "DaemonSet", "metadata": {"name": "sublet-node", "deletionTimestamp": "2026-01-01T00:00:00Z"}}'
@@ -83,7 +82,7 @@ async def api(authority: Authority) -> AsyncIterator[ApiServer]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("KUBERNETES_SERVICE_HOST", "127.0.0.1")
         patch.setenv("KUBERNETES_SERVICE_PORT", str(runner.addresses[0][1]))
-        patch.setattr(incluster_config, "SERVICE_CERT_FILENAME", str(authority.certificate))
+        patch.setattr(access, "AUTHORITY", authority.certificate)
         yield made
     await runner.cleanup()
 
@@ -92,7 +91,7 @@ async def api(authority: Authority) -> AsyncIterator[ApiServer]:
 def pod(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Pod:
     made = Pod(tmp_path)
     made.token.write_text("token-0")
-    monkeypatch.setattr(incluster_config, "SERVICE_TOKEN_FILENAME", str(made.token))
+    monkeypatch.setattr(access, "TOKEN", made.token)
     return made
 
 
@@ -151,15 +150,8 @@ async def test_no_expired_token_is_shown_for_longer_than_a_minute_whatever_the_w
     api: ApiServer, pod: Pod, monkeypatch: pytest.MonkeyPatch, jump_hours: int
 ) -> None:
     """Three hours of a pod, a call every 50 s, and early on the wall clock jumps, for good."""
-    wall = datetime.datetime(2026, 1, 1)  # noqa: DTZ001 - as the client library reads it
-
-    class Clock(datetime.datetime):
-        @classmethod
-        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:  # type: ignore[override]
-            there = datetime.timedelta(hours=jump_hours if pod.now_s > 1000 else 0)
-            return wall + datetime.timedelta(seconds=pod.now_s) + there
-
-    monkeypatch.setattr(incluster_config.datetime, "datetime", Clock)
+    began_s = time.time()
+    monkeypatch.setattr(time, "time", lambda: began_s + pod.now_s + (jump_hours * 3600 if pod.now_s > 1000 else 0))
     late: list[float] = []
 
     def valid(token: str) -> bool:
