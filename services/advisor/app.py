@@ -123,14 +123,15 @@ class AdvisorApp:
         """Make a sample the newest input; False where it cannot be judged yet."""
         # CPUs go on and off while the topology was read once; one that it does not know cannot be placed.
         online = CpuSet.parse(sample.node_reading.online_cpus) & self._topology.all
-        bounds = self._choice.settings.bounds(len(online or self._topology.all), smt=self._topology.smt)
+        bounds = self._choice.bounds(len(online or self._topology.all), smt=self._topology.smt)
         view = view_of(sample, bounds, self._places())
         if has_no_rates(sample, view):
             self._skipped = "the newest one is the first pass of a measuring life: no CPU use yet"
             log.info("sample.skipped", sample=sample.ref, why=self._skipped)
             return False
         self._skipped = ""
-        if self._input is not None and self._input.view.bounds.disjoint != bounds.disjoint:
+        before = self._input.view.bounds if self._input else bounds
+        if (before.disjoint, before.shares_cpus) != (bounds.disjoint, bounds.shares_cpus):
             # CPUs where pools are disjoint, milli-cores where they overlap: the last sizes cannot limit the next ones.
             self._round = None
         # From its arrival: a sample that had to wait for a long round is not as fresh as one that comes now.

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from services.advisor.core.memory.numa import NumaRules
-from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.machine import Bounds, ShapeName
 from services.advisor.core.model.ramp import (
     MAX_RAMP_DOWN_STEP_CPUS,
     MAX_RAMP_DOWN_WAIT_S,
@@ -113,6 +113,10 @@ class AdvisorSettings(Settings):
     """Seconds between two such steps."""
     max_ramp_down_wait_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = MAX_RAMP_DOWN_WAIT_S
     """A step down that had to be taken back before the next one was due doubles the time to the next, up to this."""
+    shape: Literal["auto", ShapeName] = "auto"
+    """partitioned: tenants and reclaimed pods have CPUs of their own. shared: tenants may run on those of both, before
+    reclaimed pods, which are in the kernel's idle class. auto: as the policy says, which with every policy that comes
+    with Sublet is partitioned."""
     isolation: IsolationSettings = IsolationSettings()
     """CPUs of their own for noisy shared pods; off unless `enabled`."""
     offer: OfferSettings = OfferSettings()
@@ -131,11 +135,6 @@ class AdvisorSettings(Settings):
     """An older sample is not used: one cautious advice, then silence. Two periods of the metrics service and more."""
     valid_for_s: Seconds = 10.0
     """How long an advice counts as fresh; qrm then holds to it until its own lease (`qrm.lease_s`) has ended."""
-
-    def bounds(self, cpus: int, *, smt: bool) -> Bounds:
-        """What no policy may cross on a machine."""
-        reserve = None if self.reserve_cores == "auto" else self.reserve_cores
-        return Bounds.of(cpus, smt=smt, reserve_cores=reserve, reserve_pool_cpus=self.reserve_pool_cpus)
 
     @property
     def rules(self) -> SizingRules:
@@ -161,6 +160,17 @@ class PolicyChoice:
     fallback: ConfiguredPolicy | None = None
     problems: tuple[str, ...] = ()
     instead: str = ""
+
+    def bounds(self, cpus: int, *, smt: bool) -> Bounds:
+        """What no policy may cross on a machine."""
+        own = self.settings
+        return Bounds.of(
+            cpus,
+            smt=smt,
+            reserve_cores=None if own.reserve_cores == "auto" else own.reserve_cores,
+            reserve_pool_cpus=own.reserve_pool_cpus,
+            shape=self.policy.shape if own.shape == "auto" else own.shape,
+        )
 
     @property
     def rules(self) -> SizingRules:

@@ -43,7 +43,9 @@ class PoolAdvice(Message):
     mode: Mode = "enforce"
     pools: tuple[PoolSize, ...]
     overlap: bool = False
-    """The machine is too small for disjoint pools: tenants may run on every CPU, reclaimed work shares some of them."""
+    """Tenants may run on every CPU, and reclaimed work shares some of them: on a machine too small for disjoint pools,
+    and where the shape `shared` is chosen. The sizes of the latter fit side by side, and are placed so where the kernel
+    has no idle class."""
     reclaimed_cpu_millis: Millis
     reclaimed_memory_bytes: Bytes
     reclaimed_memory_limit_bytes: Bytes | None = None

@@ -81,7 +81,7 @@ class PolicyContender:
 
     def bounds(self, trace: Trace) -> Bounds:
         """See `Contender`."""
-        return self.choice.settings.bounds(trace.cpus, smt=trace.smt)
+        return self.choice.bounds(trace.cpus, smt=trace.smt)
 
     def start(self, trace: Trace) -> "_PolicyDecider":
         """See `Contender`."""
@@ -110,14 +110,15 @@ def _sizes(cpus: int, advice: Mapping[str, Any]) -> Sizes:
     pools: tuple[PoolSize, ...] = advice["pools"]
     reclaim = sum(size.cpus for size in pools if size.pool == RECLAIM)
     own = sum(size.cpus for size in pools if size.pool not in (RECLAIM, RESERVE))
-    # On a machine with overlapping pools tenants may run everywhere.
-    tenants = cpus if advice["overlap"] else min(own, cpus)
+    unreserved = cpus - sum(size.cpus for size in pools if size.pool == RESERVE)
+    # With overlapping pools tenants may run everywhere.
+    tenants = unreserved if advice["overlap"] else min(own, cpus)
     quota = advice["reclaimed_quota_millis"]
     return Sizes(
         tenants_cores=tenants,
         batch_cores=reclaim if quota is None else min(reclaim, quota / MILLIS),
         offered_cores=advice["reclaimed_cpu_millis"] / MILLIS,
-        shared_cores=max(0, tenants + reclaim - cpus),
+        shared_cores=max(0, tenants + reclaim - unreserved),
     )
 
 

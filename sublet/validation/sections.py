@@ -32,7 +32,7 @@ def build_metrics(section: Mapping[str, Any]) -> Notes:
 def build_advisor(section: Mapping[str, Any]) -> Notes:
     """Build what the advisor builds: its policies, the one that it follows, the rules of sizing and of the offer."""
     choice, _policies = all_of(lambda: choose(section), lambda: choose(_only(section, "policy", "policies")))
-    _ = choice.rules, choice.settings.offer.rules, choice.settings.bounds(SOME_CPUS, smt=True)
+    _ = choice.rules, choice.settings.offer.rules, choice.bounds(SOME_CPUS, smt=True)
     return choice.problems
 
 

@@ -12,6 +12,7 @@ from typing import Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict
 
+from services.advisor.core.model.machine import ShapeName
 from services.advisor.core.model.view import View
 from shared.contracts.envelope import Reason
 from shared.contracts.mode import Mode
@@ -74,15 +75,17 @@ class Policy(Generic[C, S]):
     """own: nothing is added to the demand; `view.region_reserve_cores` says what would have been."""
     pace: Owner = "common"
     """own: a smaller demand is followed at once, and whole."""
+    shape: ShapeName = "partitioned"
+    """The shape that `advisor.shape: auto` gives to nodes with this policy."""
     past: PolicyPast[S] | None = None
     """None: what it has learned is forgotten with each start of the advisor."""
 
     def __post_init__(self) -> None:
-        """Refuse an owner that is none: a policy of a wheel is not read by a type checker.
+        """Refuse an owner or shape that is none: a policy of a wheel is not read by a type checker.
 
         Raises:
             ValueError: names the field, its value and what it may be.
         """
-        for name in ("reserve", "pace"):
-            if (owner := getattr(self, name)) not in get_args(Owner):
-                raise ValueError(f"policy {self.name!r}: {name}={owner!r}; want one of {', '.join(get_args(Owner))}")
+        for name, known in (("reserve", Owner), ("pace", Owner), ("shape", ShapeName)):
+            if (value := getattr(self, name)) not in get_args(known):
+                raise ValueError(f"policy {self.name!r}: {name}={value!r}; want one of {', '.join(get_args(known))}")

@@ -13,8 +13,9 @@ RULES = {
     "threads; the shared pool has what is left",
     "share-first": "the shared pool takes its size first, balanced over the NUMA nodes, whole cores before single "
     "threads; the reclaimed pool takes its own from the rest, and what nobody asked for is shared",
-    "overlap": "the machine is too small for separate pools, or nothing is reclaimed: tenants run on every CPU that is "
-    "not reserved, and the reclaimed pool shares some of them at the kernel's lowest weight",
+    "overlap": "CPUs are shared, because that shape is chosen, the machine is too small for separate pools, or nothing "
+    "is reclaimed: tenants run on every CPU that is not reserved, and the reclaimed pool has some of them behind them, "
+    "at the kernel's lowest weight",
     "safe-floor": "there is no fresh advice: reclaimed work is held to its floor, the tenants have the rest",
 }
 """What the rules of qrm's allocation mean; a rule that is not here stands for itself."""

@@ -13,14 +13,14 @@ from shared.errors import BadConfig
 def test_the_defaults_are_those_of_the_tutorial() -> None:
     choice = choose({})
     assert choice.policy.name == "adaptive"
-    assert choice.settings.bounds(48, smt=True) == Bounds(48, True, 4.0, 0, True)
+    assert choice.bounds(48, smt=True) == Bounds(48, True, 4.0, 0, True)
     assert choice.settings.rules.pace.max_down_step_cpus == 2
     assert choice.settings.rules.pace.down_period_s == 30
 
 
 def test_reserves_can_be_set_instead_of_found() -> None:
     choice = choose({"reserve_cores": 1.5, "reserve_pool_cpus": 2, "reserved_memory_bytes": 7})
-    assert choice.settings.bounds(48, smt=True) == Bounds(48, True, 1.5, 2, True)
+    assert choice.bounds(48, smt=True) == Bounds(48, True, 1.5, 2, True)
     assert choice.settings.rules.reserved_bytes == 7
 
 

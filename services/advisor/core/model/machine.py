@@ -6,7 +6,10 @@ Katalyst's tutorial runs on 48 CPUs and keeps 4 of them back for each purpose
 """
 
 from dataclasses import dataclass
+from typing import Literal
 
+ShapeName = Literal["partitioned", "shared"]
+"""partitioned: tenants and reclaimed pods have CPUs of their own. shared: tenants may run on those of both."""
 KATALYST_RESERVE_CPUS = 4
 """Katalyst's figures, for machines of 16 CPUs and 40 GiB or more; each function below says what a smaller one keeps."""
 KATALYST_RESERVED_BYTES = 5 << 30
@@ -48,22 +51,34 @@ class Bounds:
     """CPUs of the reserve pool; 0 where the pools overlap."""
     disjoint: bool
     """Whether share and reclaimed pool have CPUs of their own."""
+    shares_cpus: bool = False
+    """Whether they could have, and tenants may run on every CPU all the same (docs/shared-cpus.md)."""
 
     @classmethod
-    def of(cls, cpus: int, *, smt: bool, reserve_cores: float | None = None, reserve_pool_cpus: int = 0) -> "Bounds":
+    def of(
+        cls,
+        cpus: int,
+        *,
+        smt: bool,
+        reserve_cores: float | None = None,
+        reserve_pool_cpus: int = 0,
+        shape: ShapeName = "partitioned",
+    ) -> "Bounds":
         """The bounds of a machine; a reserve of None is the machine's own share.
 
-        A reserve pool that leaves no room for both other pools is not cut out: the pools overlap then.
+        A reserve pool that leaves no room for both other pools is not cut out: the pools overlap then, whatever shape
+        is wanted.
         """
         # At least one CPU for the tenants and the reclaimed pool's floor have to remain beside it.
         room = cpus - reserve_pool_cpus - max(1, cpu_share(cpus)) - reclaim_floor_cpus(cpus)
-        disjoint = cpus // (2 if smt else 1) >= MIN_DISJOINT_CORES and room >= 0
+        large = cpus // (2 if smt else 1) >= MIN_DISJOINT_CORES and room >= 0
         return cls(
             cpus=cpus,
             smt=smt,
             reserve_cores=float(cpu_share(cpus)) if reserve_cores is None else reserve_cores,
-            reserve_pool_cpus=reserve_pool_cpus if disjoint else 0,
-            disjoint=disjoint,
+            reserve_pool_cpus=reserve_pool_cpus if large else 0,
+            disjoint=large and shape == "partitioned",
+            shares_cpus=large and shape == "shared",
         )
 
     @property

@@ -18,7 +18,7 @@ from services.advisor.core.round.memory import MemoryAdvice, memory_advice, memo
 from services.advisor.core.sizing.driver import SizedRegions, SizingInput, size_regions
 from services.advisor.core.sizing.isolation import Isolation, IsolationRules
 from services.advisor.core.sizing.node_shape import shape_of
-from services.advisor.core.sizing.pools import MILLIS, PoolSizes, disjoint_sizes, overlapping_sizes
+from services.advisor.core.sizing.pools import MILLIS, PoolSizes, disjoint_sizes, overlapping_sizes, shared_sizes
 from services.advisor.core.sizing.provision import Need, Provision, Regulation
 from services.advisor.core.sizing.region_views import region_views
 from shared.contracts.advice import PoolSize
@@ -83,6 +83,7 @@ class Round:
             "reclaimed_memory_bytes": self.reclaimed_memory_bytes,
             "reclaimed_memory_limit_bytes": self.memory_limit_bytes,
             "reclaimed_quota_millis": quota,
+            "oversold_ratio": sizes.oversold_ratio,
             "required_cores": self.demand.cores,
             "why": self.why,
         }
@@ -134,7 +135,7 @@ class _RoundBuilder:
         return self._round(sizes, sized.provision, sized.isolation)
 
     def _overlapping(self) -> Round:
-        """Too few CPUs for regions: the tenants are judged as one."""
+        """Too few CPUs for regions, or all of them shared: the tenants are judged as one."""
         view, policy = self.view, self.chosen.policy
         if policy.reserve == "own":
             view = replace(view, region_reserve_cores=view.bounds.reserve_cores)
@@ -142,7 +143,12 @@ class _RoundBuilder:
         ramps = {SHARE: self.last.sizes.ramp} if self.last else {}
         pace = self._own_pace(demand) or self.rules.pace
         regulation = Regulation(pace, ramps, self.now_s, may_shrink=self.view.fresh)
-        sizes = overlapping_sizes(self._bounds(demand), regulation, demand.cores)
+        bounds = self._bounds(demand)
+        if view.bounds.shares_cpus:
+            mean_left = self.last.sizes.mean_left if self.last else None
+            sizes = shared_sizes(bounds, regulation, demand.cores, mean_left)
+        else:
+            sizes = overlapping_sizes(bounds, regulation, demand.cores)
         return self._round(sizes, None, Isolation())
 
     def _adds_reserve(self, demand: Demand) -> bool:

@@ -4,8 +4,13 @@ With room for disjoint pools the share pool takes what the tenants need plus the
 On a smaller machine tenants may run everywhere, and the reclaimed pool shares CPUs with them at the kernel's lowest
 weight (docs/adr/0005-small-machines.md): only whole CPUs that the tenants need are taken from it, a fraction is left
 to the kernel.
+
+Where CPUs are shared by choice (docs/shared-cpus.md) tenants may run everywhere as well. No size is even, for nobody
+has a core alone. The offer is a mean over minutes: pods that it starts stay for long, and are slowed down rather than
+evicted while tenants need more than usual.
 """
 
+import math
 from dataclasses import dataclass
 
 from services.advisor.core.model.machine import Bounds, reclaim_floor_cpus
@@ -16,6 +21,24 @@ from shared.contracts.envelope import Reason
 from shared.core.cgroups.layout import RECLAIM, SHARE
 
 MILLIS = 1000
+MEAN_OVER_S = 300.0
+"""Time constant of the offer where CPUs are shared, as long as Koordinator's window
+(docs/facts/koordinator-batch.md#amount-of-a-batch-resource)."""
+MAX_OVERSOLD_RATIO = 10.0
+"""Most that the offer may be above the reclaimed pool, as the message bounds it."""
+
+
+@dataclass(frozen=True, slots=True)
+class MeanLeft:
+    """What tenants left of shared CPUs, in milli-cores, as a mean up to a time (monotonic seconds)."""
+
+    millis: float
+    at_s: float
+
+    def after(self, left_millis: int, now_s: float) -> "MeanLeft":
+        """The mean with what has been left since: it weighs the more, the longer that was."""
+        part = 1 - math.exp(-max(0.0, now_s - self.at_s) / MEAN_OVER_S)
+        return MeanLeft(self.millis + part * (left_millis - self.millis), now_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +52,13 @@ class PoolSizes:
     reclaimed_cpu_millis: int
     ramp: Ramp
     why: Reason
+    mean_left: MeanLeft | None = None
+    """Behind the offer of shared CPUs; None where each pool has its own."""
+
+    @property
+    def oversold_ratio(self) -> float:
+        """How much more is offered than the reclaimed pool holds now."""
+        return max(1.0, self.reclaimed_cpu_millis / (self.reclaim_cpus * MILLIS))
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,23 +85,51 @@ def overlapping_sizes(bounds: Bounds, regulation: Regulation, required_cores: fl
 
     Where the tenants' need is not known well enough to take any CPU, they keep at least what they have.
     """
+    step, after = _regulated_millis(bounds, regulation, required_cores)
+    floor = reclaim_floor_cpus(bounds.cpus)
+    reclaim = max(floor, bounds.cpus - after.size // MILLIS)
+    why = _reason("overlapping pools", bounds, step)
+    offered = max(floor * MILLIS, bounds.cpus * MILLIS - after.size)
+    return PoolSizes(bounds.cpus, reclaim, 0, True, offered, after, why)
+
+
+def shared_sizes(
+    bounds: Bounds, regulation: Regulation, required_cores: float, mean_left: MeanLeft | None
+) -> PoolSizes:
+    """Sizes where CPUs are shared by choice, for a need without the reserve; `mean_left` is the last round's.
+
+    They fit side by side: qrm can place them so where the kernel has no idle class.
+    """
+    step, after = _regulated_millis(bounds, regulation, required_cores)
+    cpus = bounds.cpus - bounds.reserve_pool_cpus
+    # Whole CPUs for the tenants, unlike on a small machine: here a fraction of one is no great part of what is left.
+    reclaim = max(reclaim_floor_cpus(bounds.cpus), cpus - -(-after.size // MILLIS))
+    left = max(0, cpus * MILLIS - after.size)
+    mean = MeanLeft(left, regulation.now_s) if mean_left is None else mean_left.after(left, regulation.now_s)
+    # Not known well enough to take CPUs from a tenant is not known well enough to promise more of them either.
+    if mean_left is not None and not regulation.may_shrink:
+        mean = MeanLeft(min(mean.millis, mean_left.millis), mean.at_s)
+    offered = min(int(mean.millis), int(MAX_OVERSOLD_RATIO) * reclaim * MILLIS)
+    why = _reason("shared CPUs", bounds, step)
+    why = why.model_copy(update={"numbers": {**why.numbers, "left": left, "mean_left": int(mean.millis)}})
+    return PoolSizes(cpus - reclaim, reclaim, bounds.reserve_pool_cpus, True, offered, after, why, mean)
+
+
+def _regulated_millis(bounds: Bounds, regulation: Regulation, required_cores: float) -> tuple[_Step, Ramp]:
+    """The tenants' size in milli-cores: with the reserve, at the pace, within what is not reserved for the system."""
     wanted_cores = required_cores + bounds.reserve_cores
-    capacity, pace, before = bounds.cpus * MILLIS, regulation.pace, regulation.ramps.get(SHARE)
+    pace, before = regulation.pace, regulation.ramps.get(SHARE)
     limits = RampLimits(
-        lower=0,
-        upper=capacity,
+        # As everywhere no share pool is smaller; pools that overlap by need have no size of their own.
+        lower=bounds.min_share_cpus * MILLIS if bounds.shares_cpus else 0,
+        upper=(bounds.cpus - bounds.reserve_pool_cpus) * MILLIS,
         max_down_step=pace.max_down_step_cpus * MILLIS,
         down_period_s=pace.down_period_s,
         max_wait_s=pace.max_down_wait_s,
     )
     wanted = rounded(round(wanted_cores * MILLIS, 3), "off")  # 1.1 cores are 1100 millis, not 1101
     after = _next(before, limits, wanted, regulation)
-    floor = reclaim_floor_cpus(bounds.cpus)
-    reclaim = max(floor, bounds.cpus - after.size // MILLIS)
-    step = _Step(wanted_cores, wanted, before, after.size, regulation.may_shrink)
-    why = _reason("overlapping pools", bounds, step)
-    offered = max(floor * MILLIS, capacity - after.size)
-    return PoolSizes(bounds.cpus, reclaim, 0, True, offered, after, why)
+    return _Step(wanted_cores, wanted, before, after.size, regulation.may_shrink), after
 
 
 def _next(before: Ramp | None, limits: RampLimits, wanted: int, regulation: Regulation) -> Ramp:

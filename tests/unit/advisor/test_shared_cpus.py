@@ -1,0 +1,164 @@
+"""CPUs shared by choice: sizes, the offer as a mean of minutes, and who chooses."""
+
+import math
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from present import present
+
+from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.view import View
+from services.advisor.core.policy import Demand, Policy, PolicySettings
+from services.advisor.core.round.decide import Round, SizingRules, decide
+from services.advisor.core.round.guard import ConfiguredPolicy
+from services.advisor.settings import AdvisorSettings, choice_of
+from shared.contracts.advice import PoolAdvice
+
+NEED = Policy(
+    "need",
+    PolicySettings,
+    lambda: None,
+    lambda _state, view, _now_s, _settings: (None, Demand(present(view.node_usage_cores), 0)),
+    pace="own",
+)
+"""Tenants need what the node uses, and a smaller need is followed at once."""
+BIG = Bounds.of(48, smt=True, shape="shared")
+machines = st.builds(
+    Bounds.of,
+    st.integers(1, 512),
+    smt=st.booleans(),
+    reserve_cores=st.none() | st.floats(0, 100),
+    reserve_pool_cpus=st.integers(0, 64),
+    shape=st.just("shared"),
+)
+
+
+def round_of(
+    bounds: Bounds,
+    need: float,
+    now_s: float = 0.0,
+    last: Round | None = None,
+    *,
+    policy: Any = NEED,
+    fresh: bool = True,
+) -> Round:
+    view = View(bounds, node_usage_cores=need, fresh=fresh)
+    return decide(view, now_s, ConfiguredPolicy(policy, PolicySettings()), SizingRules(), last)
+
+
+@pytest.mark.parametrize(
+    ("need", "share", "reclaim", "offer"),
+    [
+        pytest.param(0, 4, 44, 44_000, id="idle"),
+        pytest.param(3.2, 8, 40, 40_800, id="no even size, and the offer counts the fraction"),
+        pytest.param(11, 15, 33, 33_000, id="an odd size"),
+        pytest.param(100, 44, 4, 0, id="overloaded: the pool keeps its floor, and nothing is offered"),
+    ],
+)
+def test_the_sizes_where_cpus_are_shared(need: float, share: int, reclaim: int, offer: int) -> None:
+    done = round_of(BIG, need)
+    assert (done.sizes.share_cpus, done.sizes.reclaim_cpus, done.sizes.overlap) == (share, reclaim, True)
+    assert done.sizes.reclaimed_cpu_millis == offer
+    assert done.fields()["overlap"] is True
+
+
+def test_a_reserve_pool_stays_for_the_system_alone() -> None:
+    sizes = round_of(Bounds.of(48, smt=True, reserve_pool_cpus=2, shape="shared"), 10).sizes
+    assert (sizes.share_cpus, sizes.reclaim_cpus, sizes.reserve_cpus) == (14, 32, 2)
+
+
+def test_a_machine_too_small_for_pools_of_their_own_is_as_it_was() -> None:
+    for cpus in (1, 2, 3):
+        small, chosen = Bounds.of(cpus, smt=False), Bounds.of(cpus, smt=False, shape="shared")
+        assert chosen == small
+
+
+def test_the_pool_follows_the_need_at_once_and_the_offer_its_mean_over_minutes() -> None:
+    last = round_of(BIG, 4)
+    spike = round_of(BIG, 24, 1.0, last)
+    assert (last.sizes.reclaim_cpus, spike.sizes.reclaim_cpus) == (40, 20)
+    assert 39_000 < spike.sizes.reclaimed_cpu_millis < 40_000
+    assert spike.fields()["oversold_ratio"] == pytest.approx(spike.sizes.reclaimed_cpu_millis / 20_000)
+    lasting = round_of(BIG, 24, 301.0, spike)
+    part = math.exp(-1)  # of what was offered, after one time constant
+    assert lasting.sizes.reclaimed_cpu_millis == pytest.approx(20_000 + part * 20_000, rel=0.01)
+    over = round_of(BIG, 4, 302.0, lasting)
+    assert over.sizes.reclaim_cpus == 40
+    assert over.sizes.reclaimed_cpu_millis < 28_000, "the offer does not jump back either"
+
+
+def test_the_mean_is_the_same_however_often_it_is_asked() -> None:
+    seldom = round_of(BIG, 24, 60.0, round_of(BIG, 4)).sizes.reclaimed_cpu_millis
+    often = round_of(BIG, 4)
+    for second in range(1, 61):
+        often = round_of(BIG, 24, float(second), often)
+    assert often.sizes.reclaimed_cpu_millis == pytest.approx(seldom, abs=1)
+
+
+def test_the_common_pace_holds_for_a_policy_that_does_not_own_it() -> None:
+    common = replace(NEED, pace="common")
+    last = round_of(BIG, 24, policy=common)
+    for now_s, reclaim in [(1.0, 22), (2.0, 22), (31.0, 24)]:
+        last = round_of(BIG, 4, now_s, last, policy=common)
+        assert last.sizes.reclaim_cpus == reclaim
+
+
+def test_on_a_view_that_is_not_fresh_tenants_keep_what_they_have_and_nothing_more_is_offered() -> None:
+    last = round_of(BIG, 24, 300.0, round_of(BIG, 30))
+    stale = round_of(BIG, 1, 1000.0, last, fresh=False)
+    assert stale.sizes.reclaim_cpus == last.sizes.reclaim_cpus
+    assert stale.sizes.reclaimed_cpu_millis <= last.sizes.reclaimed_cpu_millis
+    assert round_of(BIG, 40, 1001.0, stale, fresh=False).sizes.reclaim_cpus == 4
+
+
+@given(machines, st.lists(st.tuples(st.floats(0, 600), st.floats(0, 1000)), min_size=1, max_size=6))
+def test_sizes_fit_side_by_side_and_the_offer_fits_into_the_message(
+    bounds: Bounds, needs: list[tuple[float, float]]
+) -> None:
+    last, now_s = None, 0.0
+    for need, passed_s in needs:
+        now_s += passed_s
+        last = round_of(bounds, need, now_s, last)
+        sizes = last.sizes
+        PoolAdvice(node="n", boot_id="0" * 8, seq=1, sent_at=datetime(2026, 1, 1, tzinfo=UTC), **last.fields())
+        assert sizes.reclaim_cpus >= 1
+        if bounds.shares_cpus:
+            assert sizes.share_cpus + sizes.reclaim_cpus + sizes.reserve_cpus == bounds.cpus
+            wanted = min(need + bounds.reserve_cores, bounds.max_share_cpus - bounds.min_share_cpus)
+            assert sizes.share_cpus >= max(wanted, bounds.min_share_cpus)
+
+
+@given(st.floats(0, 60), st.floats(0, 60))
+def test_more_need_never_leaves_more_to_reclaimed_work(need: float, more: float) -> None:
+    less, greater = (round_of(BIG, n).sizes for n in (need, need + more))
+    assert greater.reclaim_cpus <= less.reclaim_cpus
+    assert greater.reclaimed_cpu_millis <= less.reclaimed_cpu_millis
+
+
+@pytest.mark.parametrize(
+    ("setting", "of_policy", "shared"),
+    [
+        ("auto", "partitioned", False),
+        ("auto", "shared", True),
+        ("partitioned", "shared", False),
+        ("shared", "partitioned", True),
+    ],
+)
+def test_the_setting_chooses_and_auto_asks_the_policy(setting: Any, of_policy: Any, shared: bool) -> None:
+    choice = choice_of(AdvisorSettings(shape=setting))
+    bounds = replace(choice, policy=replace(choice.policy, shape=of_policy)).bounds(48, smt=True)
+    assert (bounds.shares_cpus, bounds.disjoint) == (shared, not shared)
+
+
+def test_no_policy_that_comes_with_sublet_shares_cpus_unasked() -> None:
+    for name in ("adaptive", "canonical", "koordinator", "model"):
+        assert choice_of(AdvisorSettings(policy=name)).bounds(48, smt=True).disjoint
+
+
+def test_a_shape_that_is_none_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"policy 'need': shape='split'; want one of partitioned, shared"):
+        replace(NEED, shape="split")  # type: ignore[arg-type]
