@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar, TypeVarTuple
 
+from bench.rigs import qrm_rest
 from bench.rigs.report import Row, machine, progress
 from shared.contracts.services import NODE_SERVICES, SERVICES
 from shared.telemetry import setup_logging
@@ -174,7 +175,7 @@ async def measure(sizes: Sequence[tuple[int, int]] = SIZES) -> list[Row]:
     """Rows of the table of `make bench`: a service each, its curve over the sizes."""
     found = await asyncio.to_thread(curve, sizes)
     named = ", ".join(f"{cpus}/{pods}" for cpus, pods in sizes)
-    return [
+    return await asyncio.to_thread(qrm_rest.rows) + [
         Row(f"a round of {who}, CPUs/pods {named}", " / ".join(f"{one:.1f}" for one in figures) + " ms", SPAN_S, TARGET)
         for who, figures in found.items()
     ]

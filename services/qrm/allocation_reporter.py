@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import is_
 
 import structlog
 
@@ -12,7 +13,7 @@ from services.qrm.core.statement import mixed_pods, mixed_text, pods_in_force, p
 from services.qrm.core.writes.outcome import WriteOutcome
 from services.qrm.ports import PodGroups
 from shared import telemetry
-from shared.contracts.allocation import Allocation, PoolAllocation
+from shared.contracts.allocation import Allocation, PodAllocation, PoolAllocation
 from shared.contracts.envelope import Reason
 from shared.contracts.mode import Mode
 from shared.contracts.pod import Pod
@@ -43,23 +44,31 @@ class PassResult:
     """Whether the node only observes: then nothing is offered."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """Pools and pods as they were told, and what they follow from."""
+
+    sources: tuple[object, ...]
+    limit_bytes: int | None
+    pools: tuple[PoolAllocation, ...]
+    pods: tuple[PodAllocation, ...]
+
+
 class AllocationReporter:
     """Makes an allocation of each pass; `last` is the newest."""
 
     def __init__(self, wire: Wire, groups: PodGroups, conditions: Conditions) -> None:
         self._wire, self._groups, self._conditions = wire, groups, conditions
         self._offered = (0, 0)
+        self._told: _Told | None = None
         self.last: Allocation | None = None
 
     def report(self, done: PassResult, now_s: float) -> Allocation:
         """The allocation after a pass."""
         self._describe(done, now_s)
         limit = self._groups.memory_limit()
-        layout, arrangement = self._groups.layout, done.decision.arrangement
-        pods = pods_in_force(done.pods, arrangement.owned, done.outcome, layout)
-        at_rest = [pod for pod in pods if pod.uid not in arrangement.starting]  # one that starts is wider than its pool
-        pools = pools_in_force(arrangement.pools, at_rest, done.outcome, layout, limit)
-        show_sizes(pools)
+        arrangement = done.decision.arrangement
+        pools, pods = self._in_force(done, limit)
         active = done.active
         advice = active.advice if active else None
         reclaim = next((pool for pool in pools if pool.pool == RECLAIM), None)
@@ -89,6 +98,22 @@ class AllocationReporter:
         self._log(allocation, done.outcome)
         self.last = allocation
         return allocation
+
+    def _in_force(
+        self, done: PassResult, limit_bytes: int | None
+    ) -> tuple[tuple[PoolAllocation, ...], tuple[PodAllocation, ...]]:
+        """The pools and pods as the kernel has them; the last ones where nothing that they follow from is another."""
+        layout, arrangement, outcome = self._groups.layout, done.decision.arrangement, done.outcome
+        sources = (done.pods, arrangement, outcome.tree, outcome.granted)
+        last = self._told
+        if last is not None and last.limit_bytes == limit_bytes and all(map(is_, last.sources, sources)):
+            return last.pools, last.pods
+        pods = pods_in_force(done.pods, arrangement.owned, outcome, layout)
+        at_rest = [pod for pod in pods if pod.uid not in arrangement.starting]  # one that starts is wider than its pool
+        pools = pools_in_force(arrangement.pools, at_rest, outcome, layout, limit_bytes)
+        show_sizes(pools)
+        self._told = _Told(sources, limit_bytes, pools, pods)
+        return pools, pods
 
     def _describe(self, done: PassResult, now_s: float) -> None:
         stage, arrangement = done.decision.stage, done.decision.arrangement

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 from pydantic import ValidationError
@@ -20,7 +20,7 @@ from services.qrm.core.writes.outcome import WriteOutcome
 from services.qrm.inventory import PodInventory
 from services.qrm.lease.group_restorer import GroupRestorer
 from services.qrm.lease.renewal import LeaseRenewal
-from services.qrm.ports import QrmPorts
+from services.qrm.ports import Members, QrmPorts
 from services.qrm.quota_steps import QuotaSteps
 from services.qrm.settings import NAME, OffloadSettings, QrmSettings
 from shared import telemetry
@@ -46,6 +46,12 @@ DEDICATED_CORES = "dedicated_cores"
 _LONG_AGO_S = float("-inf")
 
 
+class _Mark(NamedTuple):
+    generation: int
+    members: Members
+    starting: frozenset[str]
+
+
 class QrmApp:
     """Applies the newest advice, verifies it every period, and lets it go when the lease ends."""
 
@@ -66,7 +72,7 @@ class QrmApp:
         self._starting = NO_PODS
         self._applied_in_s = 0.0
         self._verify_at_s = 0.0
-        self._mark: object = None
+        self._mark: _Mark | None = None
         """The pods and groups that the last pass saw; see `_mark_now`."""
 
     async def run(self) -> None:
@@ -136,10 +142,10 @@ class QrmApp:
         due = owed or now_s >= self._verify_at_s or state.stage_at(now_s) != state.stage
         return due or self._mark_now() != self._mark
 
-    def _mark_now(self) -> object:
+    def _mark_now(self) -> "_Mark | None":
         """A mark that changes with the pods, their groups, and how far their starts are."""
         try:
-            return self._inventory.generation, self._ports.groups.members(), self._read_starting()
+            return _Mark(self._inventory.generation, self._ports.groups.members(), self._read_starting())
         except (Unavailable, OSError):
             # Never equal to the mark of a pass that could read: so the next look runs a pass, which names the trouble.
             return None
@@ -176,10 +182,12 @@ class QrmApp:
         # First of all: a pass that fails halfway is tried again after a period, and not at once for ever.
         self._verify_at_s = now_s + self._settings.period_s
         # Before the pods are read: one that comes during the pass makes the mark differ, and leads to another pass.
-        self._mark = self._mark_now()
+        mark, pods = self._mark_now(), self._inventory.pods
         self._refresh_machine()
         self._inventory.read()
-        self._starting = self._read_starting()
+        # Looked for once a pass: it is a look into every reclaimed pod.
+        unchanged = mark is not None and self._inventory.pods is pods
+        self._mark, self._starting = mark, mark.starting if mark and unchanged else self._read_starting()
         decision = self._decide(fresh, now_s)
         mode = self._mode()
         await self._quotas.step(self._inventory.pods, self._settings.quota_burst.rules(), enforces=mode == "enforce")
@@ -234,7 +242,8 @@ class QrmApp:
             return True
         # One poll more than our own deadline: while qrm lives it falls to the floor itself.
         left_s = lease_until_s - self._clock.monotonic() + self._settings.poll_s
-        return self._renewal.renew(left_s, lease_floor(self._state, node), self._inventory.pods, self._mark)
+        self._state, floor = lease_floor(self._state, node)
+        return self._renewal.renew(left_s, floor, self._inventory.pods, self._mark)
 
     def _shorten_lease(self) -> None:
         """Let a lease that no watchdog would end run out one lease after a watchdog was last known to live."""

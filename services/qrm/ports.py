@@ -20,6 +20,9 @@ from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
 from shared.ports import PodSource
 
+Members = tuple[Mapping[str, int], ...]
+"""The pods' groups by home, each with a number that another group of the same name does not have."""
+
 
 class UsableMachine(Protocol):
     """The machine as qrm may use it."""
@@ -111,8 +114,8 @@ class PodGroups(Protocol):
         """The CPUs of each NUMA node."""
         ...
 
-    def members(self) -> tuple[tuple[str, ...], ...]:
-        """The pods' groups by home; cheap, to notice new ones."""
+    def members(self) -> Members:
+        """The pods' groups; cheap, to notice new ones."""
         ...
 
     def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Mapping[str, WantedSets]:

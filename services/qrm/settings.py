@@ -286,7 +286,8 @@ class QrmSettings(Settings):
     period_s: Seconds = 3.0
     """How often the classes are verified and the allocation is published again when no advice comes."""
     verify_s: Seconds = 10.0
-    """How often every pod's group is read back when nothing changes; the classes above them are at every pass."""
+    """How often every pod's group, with all below it, is read back when nothing changes, one after the other; Sublet's
+    own classes above them are at every pass."""
     ramp_up_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0
     """How long a new shared pod may use the reclaimed pool's CPUs as well (30 s in Katalyst, where the shared pool
     grows late). 0: not at all, for here it grows as soon as the pod needs it."""

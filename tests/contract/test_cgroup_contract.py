@@ -173,3 +173,20 @@ def test_a_process_is_attached_in_every_hierarchy_and_blocks_the_removal() -> No
         process.kill()
         process.wait()
         assert cgroups.remove(top)
+
+
+def test_the_mark_of_a_group_changes_with_the_groups_in_it_and_with_itself(host: Host) -> None:
+    group = host.add("a")
+    marks = [host.cgroups.mark(group)]
+    inode = host.cgroups.inodes(host.top)["a"]
+    host.cgroups.write(group, Knob.CPUS, "0")
+    assert host.cgroups.mark(group) == marks[-1], "what is written to it is nothing new in it"
+    host.add("a/b")
+    marks.append(host.cgroups.mark(group))
+    host.add("a/c")
+    marks.append(host.cgroups.mark(group))
+    assert None not in marks
+    assert len(set(marks)) == 3
+    assert list(host.cgroups.inodes(group)) == host.cgroups.children(group) == ["b", "c"]
+    assert host.cgroups.inodes(host.top)["a"] == inode
+    assert host.cgroups.mark(f"{host.top}/gone") is None

@@ -40,18 +40,19 @@ class Checkpoint(BaseModel):
 def same_after_restart(kept: PoolAdvice, now: PoolAdvice) -> bool:
     """Whether a restart would do the same with either advice, so that none need be written.
 
-    Memory moves with every sample; half a percent of it is worth no write to the disk.
+    What is offered moves with every sample; half a percent of it is worth no write to the disk.
     """
     return (
         _sizes(kept) == _sizes(now)
+        and _near(kept.reclaimed_cpu_millis, now.reclaimed_cpu_millis)
         and _near(kept.reclaimed_memory_bytes, now.reclaimed_memory_bytes)
         and _near(kept.reclaimed_memory_limit_bytes, now.reclaimed_memory_limit_bytes)
     )
 
 
 def _sizes(advice: PoolAdvice) -> tuple[object, ...]:
-    cpu = (advice.reclaimed_cpu_millis, advice.reclaimed_quota_millis)
-    return advice.policy, advice.mode, advice.pools, advice.overlap, cpu, advice.valid_for_s
+    quota = advice.reclaimed_quota_millis
+    return advice.policy, advice.mode, advice.pools, advice.overlap, quota, advice.valid_for_s
 
 
 def _near(kept: int | None, now: int | None) -> bool:

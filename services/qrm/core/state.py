@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from services.qrm.core.active_advice import ActiveAdvice, Stage
 from services.qrm.core.placement.arrangement import Arrangement, Node, arrange, arrange_floor
 from services.qrm.core.placement.pools import Order
+from shared.contracts.advice import PoolAdvice
 from shared.core.cgroups.layout import RESERVE
 from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Refused
@@ -24,6 +25,10 @@ class QrmState:
     """CPUs that pods have for themselves, by UID."""
     stage: Stage = "floor"
     """How far the active advice counted in the last pass."""
+    arranged: "Arranged | None" = None
+    """What the last accepted advice led to."""
+    floor: "Arranged | None" = None
+    """What the last lease named."""
 
     def stage_at(self, now_s: float) -> Stage:
         """How far the active advice counts at a time."""
@@ -32,6 +37,15 @@ class QrmState:
     def with_lease_until(self, until_s: float) -> "QrmState":
         """The same with another end of the active advice's lease."""
         return replace(self, active=self.active and replace(self.active, lease_until_s=until_s))
+
+
+@dataclass(frozen=True, slots=True)
+class Arranged:
+    """An arrangement with all that it follows from: most advice asks for what the one before it asked for."""
+
+    node: Node
+    asked: tuple[object, ...]
+    arrangement: Arrangement
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +78,21 @@ def accept(state: QrmState, node: Node, fresh: ActiveAdvice, order: Order) -> tu
         Refused: it cannot be followed here; the state stays, and with it the last good advice for its lease.
     """
     # First, for it may refuse: then the state is as it was.
-    arranged = arrange(node, fresh.advice, order)
-    return replace(state, active=fresh, reserve=arranged.pools.get(RESERVE, CpuSet())), arranged
+    made = _arranged(state, node, fresh.advice, order)
+    state = replace(state, active=fresh, reserve=made.pools.get(RESERVE, CpuSet()))
+    return replace(state, arranged=Arranged(node, _asked(fresh.advice, order), made)), made
+
+
+def _arranged(state: QrmState, node: Node, advice: PoolAdvice, order: Order) -> Arrangement:
+    last = state.arranged
+    if last is not None and (last.asked, last.node) == (_asked(advice, order), node):
+        return last.arrangement
+    return arrange(node, advice, order)
+
+
+def _asked(advice: PoolAdvice, order: Order) -> tuple[object, ...]:
+    """All that an arrangement takes from an advice."""
+    return advice.pools, advice.overlap, order
 
 
 def step(state: QrmState, seen: PassInput) -> tuple[QrmState, PassDecision]:
@@ -94,9 +121,13 @@ def arrange_as(state: QrmState, node: Node, order: Order) -> Arrangement:
     """
     if state.active is None or state.stage == "floor":
         return arrange_floor(node, state.reserve)
-    return arrange(node, state.active.advice, order)
+    return _arranged(state, node, state.active.advice, order)
 
 
-def lease_floor(state: QrmState, node: Node) -> Arrangement:
+def lease_floor(state: QrmState, node: Node) -> tuple[QrmState, Arrangement]:
     """The floor that the lease names. It is the same for pods that start: without qrm nobody sees a start end."""
-    return arrange_floor(replace(node, starting=NO_PODS), state.reserve)
+    last, node = state.floor, replace(node, starting=NO_PODS)
+    if last is not None and (last.asked, last.node) == ((state.reserve,), node):
+        return state, last.arrangement
+    made = arrange_floor(node, state.reserve)
+    return replace(state, floor=Arranged(node, (state.reserve,), made)), made

@@ -21,6 +21,7 @@ from shared.errors import Refused, Unavailable
 V1_CONTROLLERS = ("cpuset", "cpu", "cpuacct", "memory")
 V2_CONTROLLERS = ("cpuset", "cpu", "memory")
 GONE = (errno.ENOENT, errno.ENODEV)  # docs/facts/linux-cgroups.md#a-group-that-vanishes
+_LEAST_LINKS = 2  # of a folder: its name and its own "."
 _INHERIT_TRIES = 3  # the parent's set may be changed by qrm between reading it and taking it over
 
 
@@ -201,14 +202,31 @@ class Cgroups:
 
     def children(self, group: str) -> list[str]:
         """Names of the cgroups directly below, ascending; names that Sublet would never use are left out."""
+        return list(self.inodes(group))
+
+    def inodes(self, group: str) -> dict[str, int]:
+        """As `children`, with the inode of each: a cgroup that was removed and made anew has another one."""
         try:
             with os.scandir(self._place(group, "cpuset")) as entries:
-                names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+                found = [(entry.name, entry.inode()) for entry in entries if entry.is_dir(follow_symlinks=False)]
         except OSError as error:
             if error.errno in GONE:
-                return []
+                return {}
             raise
-        return sorted(name for name in names if is_component(name))
+        return {name: inode for name, inode in sorted(found) if is_component(name)}
+
+    def mark(self, group: str) -> object:
+        """Differs once the cgroup was made anew, or the number of those directly below has changed; None: it cannot
+        be said. One that took another's place is not seen (docs/facts/linux-cgroups.md#how-many-groups-lie-in-a-group).
+        """
+        try:
+            status = os.stat(self._place(group, "cpuset"))  # noqa: PTH116 - a tenth of a listing, asked as often
+        except OSError as error:
+            if error.errno in GONE:
+                return None
+            raise
+        # Some file systems, which are not the kernel's cgroups, do not count a folder's links.
+        return None if status.st_nlink < _LEAST_LINKS else (status.st_ino, status.st_nlink, status.st_mtime_ns)
 
     def tree(self, group: str) -> Iterator[str]:
         """The cgroup and everything below it, parents first."""

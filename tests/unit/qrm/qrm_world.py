@@ -18,7 +18,7 @@ from services.qrm.adapters.offload.loop import OffloadLoop
 from services.qrm.adapters.offload.offloader import CgroupOffloader
 from services.qrm.app import QrmApp
 from services.qrm.core.writes.plan import WantedSets
-from services.qrm.ports import QrmPorts
+from services.qrm.ports import QrmPorts, WatchedLease
 from services.qrm.settings import NAME, QrmSettings
 from shared import telemetry
 from shared.adapters.clock import LoopClock
@@ -96,7 +96,7 @@ class Lease:
 class Node:
     """One qrm with its cgroups, its pods, an advisor's voice and the allocations heard."""
 
-    def __init__(self, folder: Path, lease: Lease | None = None, *, plain: PlainCgroups | None = None,
+    def __init__(self, folder: Path, lease: WatchedLease | None = None, *, plain: PlainCgroups | None = None,
                  topology: Topology | None = None, layout: Layout | None = None,
                  substrate: Literal["host", "kubernetes"] = "host", **qrm: Any) -> None:  # fmt: skip
         self.plain = plain or PlainCgroups(folder / "host")

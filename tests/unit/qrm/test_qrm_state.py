@@ -48,7 +48,7 @@ def test_what_was_handed_on_does_not_count_once_the_lease_has_ended() -> None:
     state, arranged = accept(QrmState(), NODE, FRESH, ORDER)
     _, decision = step(state.with_lease_until(100.0), PassInput(NODE, 100.0, ORDER, arranged))
     assert decision.stage == "floor"
-    assert decision.arrangement == lease_floor(state, NODE)
+    assert decision.arrangement == lease_floor(state, NODE)[1]
 
 
 def test_a_refused_advice_leaves_the_state_as_it_was() -> None:
@@ -77,4 +77,4 @@ def test_the_floor_of_the_lease_is_the_same_for_pods_that_start() -> None:
     starting = replace(NODE, pods=(batch,), starting={batch.uid})
     _, decision = step(QrmState(), PassInput(starting, 0.0, ORDER))
     assert set(decision.arrangement.starting) == {batch.uid}
-    assert not lease_floor(QrmState(), starting).starting
+    assert not lease_floor(QrmState(), starting)[1].starting

@@ -9,7 +9,7 @@ from qrm_world import FLOOR, Lease, Run, pools
 from qrm_world import Node as World
 from test_kubelet_groups import BATCH, OWNER, RECLAIM, SHARE, TENANT, Kubelet
 
-from services.qrm.adapters.kernel.start_watch import StartWatch, process_name
+from services.qrm.adapters.kernel.start_watch import LIST_AGAIN_S, StartWatch, process_name
 from services.qrm.core.starting import StartRules
 from shared.adapters.host.cgroup import V1_CONTROLLERS
 from shared.contracts.pod import Container, Pod
@@ -155,3 +155,40 @@ def test_the_pass_follows_a_start_and_the_watchdogs_floor_knows_none(tmp_path: P
             assert (kubelet.plain.get(group), kubelet.weight(BATCH)[0]) == (RECLAIM, "1")
 
     virtual(story())
+
+
+def test_a_container_that_took_anothers_place_unseen_is_found_by_the_next_list(
+    node: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.kubelet_makes(BATCH)
+    node.plain.add(node.container(BATCH))
+    node.process(node.container(BATCH), 1001, PROGRAM)
+    # The kernel's folders say no more than their number.
+    monkeypatch.setattr(node.plain.cgroups, "mark", lambda group: len(node.plain.cgroups.children(group)))
+    node.put(BATCH)
+    assert not node.starting
+    shutil.rmtree(node.plain.folder(node.container(BATCH), "cpuset"))
+    again = f"{node.layout.pod_group(BATCH)}/again"
+    node.plain.add(again)
+    node.process(again, 1002, INIT)
+    node.now_s = LIST_AGAIN_S
+    node.put(BATCH)
+    assert node.starting == {BATCH.uid}
+
+
+def test_a_started_pod_is_not_listed_at_each_look(node: Starting, monkeypatch: pytest.MonkeyPatch) -> None:
+    node.kubelet_makes(BATCH)
+    node.plain.add(node.container(BATCH))
+    node.process(node.container(BATCH), 1001, PROGRAM)
+    node.put(BATCH)
+    listed: list[str] = []
+    inodes = node.plain.cgroups.inodes
+
+    def counted(group: str) -> dict[str, int]:
+        listed.append(group)
+        return inodes(group)
+
+    monkeypatch.setattr(node.plain.cgroups, "inodes", counted)
+    for look in range(20):
+        node.watch.exempt([BATCH], RULES, look * LIST_AGAIN_S / 10)
+    assert listed == [node.layout.pod_group(BATCH)] * 2

@@ -24,17 +24,21 @@ class CheckpointFile:
         Raises:
             OSError: it could not be written; the old one stays.
         """
-        last = self._last
-        fresh = Checkpoint(node=self._node, advice=advice, pools=dict(pools), pods=dict(pods or {}))
         # Advice repeats with each sample, and each save waits for the disk.
-        same = last is not None and last == fresh.model_copy(update={"advice": last.advice})
-        if last is not None and same and same_after_restart(last.advice, advice):
+        if self.holds(advice, pools, pods):
             return
+        fresh = Checkpoint(node=self._node, advice=advice, pools=dict(pools), pods=dict(pods or {}))
         text = sealed(fresh.model_dump_json())
         self._path.parent.mkdir(parents=True, exist_ok=True)
         # Synced before it is renamed: after a power cut there is the old checkpoint or the new one, never half of one.
         write_whole(self._path, text, durable=True)
         self._last = fresh
+
+    def holds(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str] | None = None) -> bool:
+        """Whether a restart would find the same already."""
+        last = self._last
+        same = last is not None and (last.pools, last.pods) == (pools, pods or {})
+        return last is not None and same and same_after_restart(last.advice, advice)
 
     def load(self) -> Checkpoint | None:
         """The checkpoint; None where there is none.

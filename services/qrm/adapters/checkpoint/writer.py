@@ -26,7 +26,9 @@ class CheckpointWriter:
     def offer(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str]) -> None:
         """What is applied now: the advice, the CPUs of its pools, and those that pods (by UID) have for themselves."""
         self._offered = advice, pools, pods
-        self._fresh.set()
+        # A thread for nothing costs more than the look. While one writes, what is held is about to change.
+        if self._writing.locked() or not self.file.holds(advice, pools, pods):
+            self._fresh.set()
 
     async def run(self, report_failure: Callable[[str], None]) -> None:
         """Write what is offered until cancelled, and then once more what came last.

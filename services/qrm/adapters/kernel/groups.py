@@ -17,6 +17,7 @@ from services.qrm.core.isolation.rules import NEUTRAL
 from services.qrm.core.isolation.wanted import may_be_given, may_have_quotas, wanted_values
 from services.qrm.core.memory.limits import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
+from services.qrm.core.turns import Turns
 from services.qrm.core.writes.classes import RECLAIMED, lowest, wanted_groups, weights
 from services.qrm.core.writes.foreign import ForeignWatch
 from services.qrm.core.writes.group_settings import GroupSettings
@@ -24,7 +25,7 @@ from services.qrm.core.writes.kubelet_defaults import default_limits, restore_we
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
 from services.qrm.core.writes.plan import Sets, WantedSets, plan_writes
 from services.qrm.former_values import FormerValues
-from services.qrm.ports import CacheControl, FormerValueStore
+from services.qrm.ports import CacheControl, FormerValueStore, Members
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import Layout, OwnLayout
@@ -38,9 +39,21 @@ class _Verified:
     """The last pass that read everything and found it as wanted."""
 
     wanted: Mapping[str, WantedSets]
-    members: tuple[tuple[str, ...], ...]
+    members: Members
     outcome: WriteOutcome
-    at_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class _Present:
+    """The pods that have groups and are not pinned, by their group, and what that follows from."""
+
+    pods: Sequence[Pod]
+    members: Members
+    pinned: Mapping[str, CpuSet]
+    groups: Mapping[str, Pod]
+
+
+NOBODY = _Present((), (), {}, {})
 
 
 class CgroupGroups:
@@ -72,20 +85,32 @@ class CgroupGroups:
         """Whether an earlier life may have written anything, and nothing on record says what."""
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
+        self._turns = Turns()
+        self._present = NOBODY
+        self._weighed: dict[str, bool] = {}
+        """By reclaimed pod's group whether it was given kubelet's weight, where the kernel has it so."""
 
     def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> dict[str, WantedSets]:
         """What every class group shall have for this arrangement, and every pod's group that exists."""
-        # Where every pod follows its class there is no need to name it: naming costs a read of each group in each pass.
-        single = bool(arrangement.owned) or not self.layout.classes
-        present = self._present(pods) if single else ()
+        return self._wanted(arrangement, self._present_now(pods, self.members()).groups)
+
+    def _wanted(self, arrangement: Arrangement, present: Mapping[str, Pod]) -> dict[str, WantedSets]:
+        # Where every pod follows its class there is no need to name it: naming costs a read of each group.
+        named = list(present.values()) if arrangement.owned or not self.layout.classes else ()
         owned = {**arrangement.owned, **arrangement.starting}
         whole = Sets(self._machine.usable, self._machine.mems)
-        return wanted_groups(arrangement.pools, whole, self.layout, present, owned)
+        return wanted_groups(arrangement.pools, whole, self.layout, named, owned)
 
-    def _present(self, pods: Sequence[Pod]) -> list[Pod]:
-        there = {f"{home}/{n}" for home, ns in zip(self.layout.homes, self.members(), strict=True) for n in ns}
-        pinned = self._machine.pinned_pods  # whoever pinned them writes their sets
-        return [pod for pod in pods if self.layout.pod_group(pod) in there and pod.uid not in pinned]
+    def _present_now(self, pods: Sequence[Pod], members: Members) -> _Present:
+        last, pinned = self._present, self._machine.pinned_pods
+        # Mostly the same: to name the groups of hundreds of pods is nearly all that this costs.
+        if pods is not last.pods or (members, pinned) != (last.members, last.pinned):
+            there = {f"{home}/{n}" for home, names in zip(self.layout.homes, members, strict=True) for n in names}
+            named = ((self.layout.pod_group(pod), pod) for pod in pods)
+            # Whoever pinned a pod writes its sets.
+            groups = {group: pod for group, pod in named if group in there and pod.uid not in pinned}
+            self._present = _Present(pods, members, pinned, groups)
+        return self._present
 
     @property
     def numas(self) -> Mapping[int, CpuSet]:
@@ -99,8 +124,7 @@ class CgroupGroups:
 
     def in_force(self, pods: Sequence[Pod]) -> WriteOutcome:
         """What is in force now; nothing is written."""
-        own = {self.layout.pod_group(pod) for pod in self._present(pods)}
-        return self._writer.in_force(self._fixed or own)
+        return self._writer.in_force(self._fixed or self._present_now(pods, self.members()).groups.keys())
 
     def cpus_of(self, pods: Sequence[Pod]) -> dict[str, CpuSet]:
         """The CPUs that pods have now by UID, as the kernel says."""
@@ -117,27 +141,29 @@ class CgroupGroups:
     ) -> WriteOutcome:
         """Make the groups where they are missing, write what differs, read everything back.
 
-        Pods' groups are read again every `verify_s` only, as long as the same is wanted, all went well, no pod came or
-        went, and the classes are as they were left: a group cannot have more than its class. Where somebody else makes
-        the groups, reclaimed pods are held to their own limits.
+        Pods' groups are read again every `verify_s` only, in turn, as long as the same is wanted, all went well, no pod
+        came or went, and the classes are as they were left: a group cannot have more than its class. Where somebody
+        else makes the groups, reclaimed pods are held to their own limits.
         """
-        outcome = self._apply_sets(arrangement, pods, settings, now_s, verify_s)
-        own = self._pod_limits
+        # Listed once: what comes meanwhile is seen by the next look for new groups.
+        present = self._present_now(pods, self.members())
+        outcome, turn = self._apply_sets(arrangement, present, settings, now_s, verify_s)
+        there, own = list(present.groups.values()), self._pod_limits
         # Not before a pod is known: what the life before gave it would be taken away and given again.
         self._pods_known = self._pods_known or bool(pods)
         # Before anything is put on record: what a life before this one wrote is not what was there before.
         problems = self._adopt(pods) if self._pods_known else []
         if own is not None and settings.pod_quotas is False:
             # Before the quota of the class: v1 refuses one that is below a pod's.
-            problems += own.lift_quotas(self._present(pods))
+            problems += own.lift_quotas(there)
         self._reclaimed = self.layout.reclaimed_group(pods)
         problems += self._lift_limits()
         # After the sets: the kernel reclaims memory while the writer waits, and a tenant's CPUs must not wait for that.
         limits = [*self._limits(settings.memory_limit_bytes), *self._quota(settings.quota_millis)]
-        weights_now = self._weights(settings.asked_millis, pods, arrangement.starting)
+        weights_now = self._weights(settings.asked_millis, present.groups, arrangement.starting, turn)
         problems += self._writer.settle([*weights_now, *limits])
         if own is not None:
-            problems += own.settle(self._present(pods), now_s, verify_s, quotas=settings.pod_quotas)
+            problems += own.settle(there, now_s, verify_s, quotas=settings.pod_quotas)
         if self._pods_known:
             problems += self._moved_quotas.settle(pods, settings.raised_quotas, now_s, verify_s)
             # Last: a burst is held against the quota that is there by now.
@@ -152,29 +178,35 @@ class CgroupGroups:
         return replace(outcome.with_problems(problems), lacking=lacking, unheeded=unheeded)
 
     def _apply_sets(
-        self, arrangement: Arrangement, pods: Sequence[Pod], settings: GroupSettings, now_s: float, verify_s: float
-    ) -> WriteOutcome:
-        wanted = self.wanted(arrangement, pods)
-        last = self._verified
+        self, arrangement: Arrangement, present: _Present, settings: GroupSettings, now_s: float, verify_s: float
+    ) -> tuple[WriteOutcome, Collection[str] | None]:
+        """The outcome, and the groups whose turn it was; None where everything was read."""
+        wanted, last = self._wanted(arrangement, present.groups), self._verified
         # Most passes change nothing, and reading the groups of hundreds of pods is nearly all that they would cost.
-        if last is not None and now_s < last.at_s + verify_s and self._stands(last, wanted):
-            return last.outcome
+        if last is not None and verify_s > 0 and (last.wanted, last.members) == (wanted, present.members):
+            turn = self._turns.due(now_s, verify_s)
+            if self._stands(last.outcome, turn):
+                return last.outcome, turn
         # Before the sets: v1 moves pages only if the switch was on when `cpuset.mems` is written.
-        moving = self._writer.settle(self._migrations(arrangement, pods)) if settings.migrate else []
+        moving = self._writer.settle(self._migrations(arrangement, present.pods)) if settings.migrate else []
         outcome = self._apply(wanted, now_s).with_problems(moving)
         # Anything open means that the next pass reads everything again instead of trusting this one.
         sound = not outcome.problems and not self.foreign(now_s)
-        self._verified = _Verified(wanted, self.members(), outcome.unwritten(), now_s) if sound else None
-        return outcome
+        self._verified = _Verified(wanted, present.members, outcome.unwritten()) if sound else None
+        self._turns.begin(wanted, now_s, verify_s)
+        return outcome, None
 
-    def _stands(self, last: "_Verified", wanted: Mapping[str, WantedSets]) -> bool:
-        if last.wanted != wanted or last.members != self.members():
-            return False
+    def _stands(self, before: WriteOutcome, turn: Collection[str]) -> bool:
+        """Whether our own upper groups, and those whose turn it is with all below them, are as they were left."""
         # A group below cannot have more than its parent, so a cheap look at the upper ones is enough in between.
-        now = self._writer.in_force(wanted.keys(), below=False)
-        before = last.outcome
-        return all(before.tree.get(g) == sets and before.granted.get(g) == now.granted.get(g) for g, sets in
-                   now.tree.items()) and wanted.keys() <= now.tree.keys()  # fmt: skip
+        looks = [self._writer.in_force(self._fixed, below=False)] if self._fixed else []
+        looks += [self._writer.in_force(set(turn))] if turn else []
+        read = {group for now in looks for group in now.tree}
+        return read.issuperset((*self._fixed, *turn)) and all(
+            before.tree.get(group) == sets and before.granted.get(group) == now.granted.get(group)
+            for now in looks
+            for group, sets in now.tree.items()
+        )
 
     def _apply(self, wanted: Mapping[str, WantedSets], now_s: float) -> WriteOutcome:
         try:
@@ -251,9 +283,9 @@ class CgroupGroups:
         # Either bounds the class: `memory.high` slows down what `memory.max` would kill.
         return min((int(limit) for limit in limits if limit is not None and limit != UNLIMITED), default=None)
 
-    def members(self) -> tuple[tuple[str, ...], ...]:
-        """The pods' groups by home; cheap, to notice new ones."""
-        return tuple(tuple(self._cgroups.children(home)) for home in self.layout.homes)
+    def members(self) -> Members:
+        """See the port."""
+        return tuple(self._cgroups.inodes(home) for home in self.layout.homes)
 
     def _migrations(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Iterator[Write]:
         for pod in pods:
@@ -263,7 +295,9 @@ class CgroupGroups:
                 for group in self._cgroups.tree(self.layout.pod_group(pod)):
                     yield Write(group, Knob.MEMORY_MIGRATE, 1)
 
-    def _weights(self, asked_millis: int, pods: Sequence[Pod], starting: Collection[str]) -> list[Write]:
+    def _weights(
+        self, asked_millis: int, present: Mapping[str, Pod], starting: Collection[str], turn: Collection[str] | None
+    ) -> list[Write]:
         """The weights of Sublet's own groups; of others' groups only those of reclaimed pods.
 
         A reclaimed pod that starts keeps kubelet's weight, or gets it back for a container that starts anew: behind
@@ -272,11 +306,28 @@ class CgroupGroups:
         # Kubelet writes the weights of tenants itself, from their requests: whoever writes against it begins a war
         # (docs/facts/linux-cgroups.md#other-writers).
         if not self.layout.classes:
-            reclaimed = [pod for pod in self._present(pods) if pod.qos == RECLAIMED]
-            return [write for pod in reclaimed for write in self._weight(pod, starts=pod.uid in starting)]
+            return self._reclaimed_weights(present, starting, turn)
         has_idle = self._has_idle(self.layout.classes[RECLAIMED])
         cpus = len(self._machine.topology.all)
         return weights(cpus, asked_millis=asked_millis, has_idle=has_idle, top=self.layout.top)
+
+    def _reclaimed_weights(
+        self, present: Mapping[str, Pod], starting: Collection[str], turn: Collection[str] | None
+    ) -> list[Write]:
+        """The weights to be written of reclaimed pods; one that was found in force is looked at when it is its turn."""
+        found: list[Write] = []
+        before, self._weighed = self._weighed if turn is not None else {}, {}
+        for group, pod in present.items():
+            starts = pod.uid in starting
+            if pod.qos != RECLAIMED:
+                continue
+            known = before.get(group) is starts and group not in (turn or ())
+            writes = [] if known else [one for one in self._weight(pod, starts=starts) if self._writer.differs(one)]
+            found += writes
+            # Not known even if all goes well: the next pass reads back what the kernel made of it.
+            if not writes:
+                self._weighed[group] = starts
+        return found
 
     def _weight(self, pod: Pod, *, starts: bool) -> list[Write]:
         group = self.layout.pod_group(pod)

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from services.qrm.core.starting import Holds, PodStart, StartRules, Starts, progress
+from services.qrm.core.turns import Turns
 from services.qrm.core.writes.classes import RECLAIMED
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import read_text
@@ -20,6 +21,20 @@ _RUNTIMES = ("runc", "crun", "youki")
 """How the names of the runtimes' own processes begin: runc's are `runc:[0:PARENT]` to `runc:[2:INIT]`."""
 _MOST_PROCESSES = 16
 """So many of a group are looked at: while only the runtime's are there, they are few."""
+LIST_AGAIN_S = 2.0
+"""The groups of a started pod are listed so often, whatever their number says: one may have taken another's place
+(docs/facts/linux-cgroups.md#how-many-groups-lie-in-a-group)."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Started:
+    """A pod that was found started, and what says that nothing has begun since."""
+
+    pod: Pod
+    """As it was then: kubelet tells of a container that starts anew."""
+    top: str
+    groups: Sequence[str]
+    mark: object
 
 
 @dataclass(slots=True)
@@ -31,8 +46,9 @@ class StartWatch:
     name_of: Callable[[int], str | None]
     """The name of a process; None: it is gone."""
     _starts: Starts = field(default_factory=Starts)
-    _started: dict[str, Sequence[str]] = field(default_factory=dict)
-    """By UID the groups of a pod that was found started: until they change, it is not looked into again."""
+    _started: dict[str, _Started] = field(default_factory=dict)
+    """By UID the pods that were found started: until their groups change, they are not looked into again."""
+    _turns: Turns = field(default_factory=Turns)
 
     def exempt(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
         """UIDs of the pods that keep what kubelet gave them.
@@ -46,22 +62,34 @@ class StartWatch:
             return frozenset()
         # Filled anew by each look, so that pods that are gone are forgotten with it.
         before, self._started = self._started, {}
-        seen = {pod.uid: self._look(pod, before.get(pod.uid)) for pod in pods if pod.qos == RECLAIMED}
+        listed = set(self._turns.due(now_s, LIST_AGAIN_S))
+        seen = {
+            pod.uid: self._look(pod, before.get(pod.uid), listed=pod.uid in listed)
+            for pod in pods
+            if pod.qos == RECLAIMED
+        }
+        if self._started.keys() != before.keys():
+            self._turns.begin(self._started, now_s, LIST_AGAIN_S)
         return self._starts.exempt(seen, rules, now_s)
 
-    def _look(self, pod: Pod, started: Sequence[str] | None) -> PodStart:
-        top = self.layout.pod_group(pod)
+    def _look(self, pod: Pod, started: _Started | None, *, listed: bool) -> PodStart:
+        top = self.layout.pod_group(pod) if started is None or started.pod is not pod else started.top
+        # Before the list: what changes in between makes the next mark another one.
+        mark = self.cgroups.mark(top)
+        if started is not None and not listed and mark is not None and (started.pod, started.mark) == (pod, mark):
+            self._started[pod.uid] = started
+            # Its CPU time is not read: the budget is that of starts, and this one is over.
+            return PodStart(pod.key, "started", None)
         groups = [f"{top}/{name}" for name in self.cgroups.children(top)]
         # A container that starts anew comes with a group of another name, so the same list means that nothing begins.
-        if groups == started:
-            self._started[pod.uid] = groups
-            # Its CPU time is not read: the budget is that of starts, and this one is over.
+        if started is not None and groups == started.groups:
+            self._started[pod.uid] = _Started(pod, top, groups, mark)
             return PodStart(pod.key, "started", None)
         staying = [self.layout.container_group(pod, one) for one in pod.containers]
         ending = (self.layout.container_group(pod, one) for one in pod.init_containers if one not in pod.containers)
         how = progress({group: self._holds(group) for group in groups}, staying, [one for one in ending if one])
         if how == "started":
-            self._started[pod.uid] = groups
+            self._started[pod.uid] = _Started(pod, top, groups, mark)
         return PodStart(pod.key, how, self._cpu_s(top))
 
     def _holds(self, container: str) -> Holds:

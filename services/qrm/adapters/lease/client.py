@@ -27,6 +27,8 @@ class LeaseClient:
         self._state_dir, self._host_root, self._top, self._resident = state_dir, host_root, top, resident
         self._boot = leases.boot_name(host_root)
         self._child: subprocess.Popen[bytes] | None = None
+        self._floor: Mapping[str, WantedSets] = {}
+        self._floor_text = leases.floor_text(self._floor)
 
     def left_s(self) -> float:
         """Seconds that the lease on disk still runs; 0 where there is none of this boot."""
@@ -64,7 +66,10 @@ class LeaseClient:
             OSError: the file cannot be written; the old lease runs out.
         """
         lease = leases.Lease(leases.boottime_s() + left_s, self._boot, floor, self._top)
-        leases.write_lease(self._state_dir / leases.FILE, lease)
+        # Renewed with each advice, and mostly for the very same floor.
+        if floor is not self._floor:
+            self._floor, self._floor_text = floor, leases.floor_text(floor)
+        leases.write_lease(self._state_dir / leases.FILE, lease, self._floor_text)
 
     def ensure_watchdog(self) -> None:
         """Start a watchdog where none is alive.

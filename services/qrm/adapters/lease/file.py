@@ -48,20 +48,27 @@ def boot_name(host_root: Path) -> str:
         return ""
 
 
-def write_lease(path: Path, lease: Lease) -> None:
-    """Replace the lease.
+def floor_text(floor: Mapping[str, WantedSets]) -> str:
+    """A floor as it stands in the file."""
+    return json.dumps(
+        {
+            group: {"cpus": str(want.sets.cpus), "mems": str(want.sets.mems), "rank": want.rank, "own": want.own}
+            for group, want in floor.items()
+        }
+    )
+
+
+def write_lease(path: Path, lease: Lease, floor: str | None = None) -> None:
+    """Replace the lease; `floor` is the text of its floor, where that is known already.
 
     Raises:
         OSError: it could not be written; the old one stays and runs out.
     """
-    floor = {
-        group: {"cpus": str(want.sets.cpus), "mems": str(want.sets.mems), "rank": want.rank, "own": want.own}
-        for group, want in lease.floor.items()
-    }
     # Only this kernel knows the clock of `deadline_s`; the name of the boot tells a file that outlived it.
-    body = {"schema": SCHEMA, "deadline_s": lease.deadline_s, "boot": lease.boot, "top": lease.top, "floor": floor}
+    head = json.dumps({"schema": SCHEMA, "deadline_s": lease.deadline_s, "boot": lease.boot, "top": lease.top})
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(body).encode())  # it ends with this boot anyway
+    text = f'{head[:-1]}, "floor": {floor_text(lease.floor) if floor is None else floor}}}'
+    write_whole(path, text.encode())  # it ends with this boot anyway
 
 
 def read_lease(path: Path) -> Lease | None:
