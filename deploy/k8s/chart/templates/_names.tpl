@@ -35,6 +35,16 @@ readOnlyRootFilesystem: true
 capabilities: {drop: [ALL]}
 {{- end }}
 
+{{- /* The agent may go before other work of its node, and keep its memory; `settings` takes each away again. */ -}}
+{{- define "sublet.agentHeld" -}}
+{{- $added := list }}
+{{- if ne (.Values.settings.scheduling | default "auto") "none" }}{{ $added = append $added "SYS_NICE" }}{{ end }}
+{{- if ne (.Values.settings.lock_memory | toString) "false" }}{{ $added = append $added "IPC_LOCK" }}{{ end -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL], add: [{{ $added | join ", " }}]}
+{{- end }}
+
 {{- /* Who needs nothing of the node runs as nobody. */ -}}
 {{- define "sublet.nobody" -}}
 runAsNonRoot: true
