@@ -77,7 +77,7 @@ class AllocationReporter:
         if done.observes:
             self._offered = (0, 0)
         elif done.mode == "enforce":
-            self._offered = offered(advice, len(reclaim_cpus), limit)
+            self._offered = offered(advice, len(reclaim_cpus), limit, at_floor=done.decision.stage == "floor")
         # A group left to a foreign writer is no problem of the pass, but not what was asked for either.
         as_wanted = not done.outcome.problems and not self._groups.foreign(now_s)
         allocation = self._wire.stamp(

@@ -17,6 +17,7 @@ from services.qrm.core.statement import observing_text, offer_reason, writes_rea
 from services.qrm.core.writes.classes import tenant_millis
 from services.qrm.core.writes.group_settings import GroupSettings, pod_quotas, quota_millis
 from services.qrm.core.writes.outcome import WriteOutcome
+from services.qrm.idle_class import as_kernel_can
 from services.qrm.inventory import PodInventory
 from services.qrm.lease.group_restorer import GroupRestorer
 from services.qrm.lease.renewal import LeaseRenewal
@@ -167,6 +168,7 @@ class QrmApp:
         A file of the kernel that cannot be read ends the pass and is a condition: what is set stays for the lease.
         """
         try:
+            fresh = fresh and as_kernel_can(fresh, self._ports, self._conditions)
             await self._observe_and_act(fresh)
         except OSError as error:
             self._conditions.set("GroupsUnreadable", f"{error}: nothing is told or written until it can be read")

@@ -114,6 +114,10 @@ class PodGroups(Protocol):
         """The CPUs of each NUMA node."""
         ...
 
+    def has_idle_class(self) -> bool:
+        """Whether groups can be put behind all others (`cpu.idle`), so that tenants may share their CPUs."""
+        ...
+
     def members(self) -> Members:
         """The pods' groups; cheap, to notice new ones."""
         ...

@@ -30,20 +30,33 @@ class ActiveAdvice:
         return "applied" if now_s <= self.received_s + self.advice.valid_for_s else "held"
 
 
-def offered(advice: PoolAdvice | None, reclaim_cpus: int, limit_bytes: int | None) -> tuple[int, int]:
+def shares_by_choice(advice: PoolAdvice, cpus: int) -> bool:
+    """Whether tenants share CPUs with reclaimed pods though this machine has room for pools of their own."""
+    return advice.overlap and sum(part.cpus for part in advice.pools if not part.of_pods) <= cpus
+
+
+def partitioned(advice: PoolAdvice) -> PoolAdvice:
+    """The same sizes side by side, and no more promised than they hold: pods cannot borrow from tenants there."""
+    return advice.model_copy(update={"overlap": False, "oversold_ratio": 1.0})
+
+
+def offered(
+    advice: PoolAdvice | None, reclaim_cpus: int, limit_bytes: int | None, *, at_floor: bool = False
+) -> tuple[int, int]:
     """Milli-CPU and bytes that reclaimed pods may be promised: the advice, and never more than is in force.
 
     Args:
         advice: the last good one; None: nothing was ever advised, so nothing is offered.
         reclaim_cpus: CPUs that the kernel grants to the reclaimed pool.
         limit_bytes: its memory limit in force; None: unlimited.
+        at_floor: these CPUs are the floor, and not the pool of which the advice may promise more than there is.
     """
     if advice is None:
         return 0, 0
     memory = advice.reclaimed_memory_bytes
     # What was advised and what the kernel grants may differ, after a refused write or at the floor:
     # the less of both is safe.
-    cpu = min(advice.reclaimed_cpu_millis, int(1000 * reclaim_cpus * advice.oversold_ratio))
+    cpu = min(advice.reclaimed_cpu_millis, int(1000 * reclaim_cpus * (1.0 if at_floor else advice.oversold_ratio)))
     return cpu, memory if limit_bytes is None else min(memory, limit_bytes)
 
 

@@ -1,6 +1,6 @@
 """The pods' cgroups get their sets, weights and limits, in the layout of this substrate."""
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from services.qrm.adapters.kernel.block_io import DiskLimits
@@ -28,7 +28,7 @@ from services.qrm.former_values import FormerValues
 from services.qrm.ports import CacheControl, FormerValueStore, Members
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
-from shared.core.cgroups.layout import Layout, OwnLayout
+from shared.core.cgroups.layout import RECLAIM, SHARE, Layout, OwnLayout
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.pods.limits import unsaid_memory_bytes
 from shared.errors import Refused
@@ -117,6 +117,10 @@ class CgroupGroups:
         """The CPUs of each NUMA node."""
         return self._machine.topology.numas
 
+    def has_idle_class(self) -> bool:
+        """See the port."""
+        return self._has_idle(self.layout.top)
+
     def planned(self, arrangement: Arrangement, pods: Sequence[Pod]) -> list[Write]:
         """The writes that `apply` would begin with; nothing is written."""
         wanted = self.wanted(arrangement, pods)
@@ -189,7 +193,7 @@ class CgroupGroups:
                 return last.outcome, turn
         # Before the sets: v1 moves pages only if the switch was on when `cpuset.mems` is written.
         moving = self._writer.settle(self._migrations(arrangement, present.pods)) if settings.migrate else []
-        outcome = self._apply(wanted, now_s).with_problems(moving)
+        outcome = self._apply(wanted, self._behind(arrangement, present.groups), now_s).with_problems(moving)
         # Anything open means that the next pass reads everything again instead of trusting this one.
         sound = not outcome.problems and not self.foreign(now_s)
         self._verified = _Verified(wanted, present.members, outcome.unwritten()) if sound else None
@@ -208,7 +212,7 @@ class CgroupGroups:
             for group, sets in now.tree.items()
         )
 
-    def _apply(self, wanted: Mapping[str, WantedSets], now_s: float) -> WriteOutcome:
+    def _apply(self, wanted: Mapping[str, WantedSets], behind: Iterable[Write], now_s: float) -> WriteOutcome:
         try:
             self._writer.make(self._fixed)
         except OSError as error:
@@ -216,12 +220,22 @@ class CgroupGroups:
                 self.layout.top, f"cannot be made: {error.strerror}; qrm must be able to write {self._cgroups.root}"
             )
             return WriteOutcome({}, {}, {}, 0, (problem,))
+        # Before the sets: at no moment is reclaimed work beside a tenant on a CPU and not behind it.
+        refused = self._writer.settle(behind)
         tree = self._writer.read_tree(wanted.keys())
         # What is found now and was not left so by the last pass, somebody else wrote: so before this pass writes.
         self._watch.found(tree, now_s)
         outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree, needed=self._fixed)
         self._watch.left(outcome.tree, outcome.goal, now_s)
-        return outcome
+        return outcome.with_problems(refused)
+
+    def _behind(self, arrangement: Arrangement, present: Mapping[str, Pod]) -> Iterator[Write]:
+        """The lowest weight for reclaimed work that shall share CPUs with tenants; pods that start keep kubelet's."""
+        if not arrangement.pools[SHARE] & arrangement.pools[RECLAIM]:
+            return
+        pods = (group for group, pod in present.items() if pod.qos == RECLAIMED and pod.uid not in arrangement.starting)
+        for group in (self.layout.classes[RECLAIMED],) if self.layout.classes else pods:
+            yield lowest(group, has_idle=self._has_idle(group))
 
     def foreign(self, now_s: float) -> list[str]:
         """Groups that somebody else writes, which are therefore left alone."""
