@@ -128,9 +128,9 @@ class AdvisorSettings(Settings):
     """A policy that failed or was too slow is tried again after this time, from its beginning."""
     max_allocation_age_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 30.0
     """An older allocation is not used: where pods run is taken from what they ask for."""
-    period_s: Seconds = 3.0
-    """The last advice is said again after this time without a new sample; more than a period of the metrics service,
-    whose samples would else often come just after the repetition."""
+    period_s: Seconds = 4.5
+    """The last advice is said again after this time without a new sample; more than the longest period of the metrics
+    service (`metrics.rest_period_s`), whose samples would else often come just after the repetition."""
     max_input_age_s: Seconds = 5.0
     """An older sample is not used: one cautious advice, then silence. Two periods of the metrics service and more."""
     valid_for_s: Seconds = 10.0

@@ -1,12 +1,12 @@
 """Run metrics: probes between passes, passes over the host, samples out.
 
-Which time a sample's rates cover: since the last pass (`window_s`), a period at most. One exception: in a pass that was
-made early, the usage of the tenants' pool covers only the time since the probe before the last one, so that a load that
-rose 0.2 s ago shows at its height and not as a period's average. Their containers are not probed; an early pass is
-therefore followed by another one probe later, whose rates all cover that short time. It also
-reads all that moves; the early one before it was to be quick. What is not read in every pass
-(`services.metrics.core.reads.gates`) covers the time between its own last two readings; `figure_ages_s` says how old
-it is.
+Which time a sample's rates cover: since the last pass (`window_s`), a period at most, or a longer one while the node
+rests (`services.metrics.core.rest`). One exception: in a pass that was made early, the usage of the tenants' pool
+covers only the time since the probe before the last one, so that a load that rose 0.2 s ago shows at its height and not
+as a period's average. Their containers are not probed; an early pass is therefore followed by another one probe later,
+whose rates all cover that short time. It also reads all that moves; the early one before it was to be quick. What is
+not read in every pass (`services.metrics.core.reads.gates`) covers the time between its own last two readings;
+`figure_ages_s` says how old it is.
 """
 
 from collections.abc import Mapping, Sequence
@@ -92,7 +92,7 @@ class MetricsApp:
     def _staleness(self, age_s: float | None) -> str:
         if age_s is None:
             return "no sample yet"
-        period_s = self._settings.period_s
+        period_s = self._waker.longest_period_s
         return (
             f"last sample is {age_s:.1f} s old, want one every {period_s} s" if age_s > STALE_PERIODS * period_s else ""
         )
@@ -187,6 +187,7 @@ class MetricsApp:
             now_s,
             Observation(usage, node.memory_free_bytes, self._listed.generation),
             KernelMemory(node.memory_total_bytes, node.watermark_scale_factor),
+            node.cpu_usage_cores,
         )
 
     def _log_missing(self, rejected: Mapping[str, str]) -> None:

@@ -59,6 +59,11 @@ class Tripwire(Protocol):
 class Alarm(Protocol):
     """Wakes the app when the kernel says that tasks have stalled."""
 
+    @property
+    def armed(self) -> Sequence[str]:
+        """The files that can wake it now; none where the kernel has no triggers."""
+        ...
+
     def arm(self, wake: Callable[[], None]) -> None:
         """Arm what is not armed yet; called again after every pass, since cgroups come and go."""
         ...

@@ -16,7 +16,11 @@ class MetricsSettings(Settings):
     """How often the node is measured, and what makes a pass happen earlier."""
 
     period_s: Annotated[float, Field(ge=0.1, le=60)] = 2.0
-    """Longest time between two samples."""
+    """Longest time between two samples while anything moves."""
+    rest_period_s: Annotated[float, Field(ge=0.1, le=60)] = 4.0
+    """Longest time between two samples once five in a row have said the same, while the kernel's pressure triggers are
+    armed. Less than the advisor's period and what advisor and evictor take for fresh; the period itself switches it
+    off."""
     probe_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
     """How often the tripwire reads the tenants' CPU time, free memory and the list of pods."""
     min_gap_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1

@@ -26,11 +26,14 @@ class Waker:
         self._timer: asyncio.TimerHandle
 
     def configure(self, settings: MetricsSettings) -> None:
-        """Replace periods and bounds, from the next probe on."""
+        """Replace periods and bounds, from the next probe on; again after each pass, for triggers come and go."""
         self._bounds = WakeBounds(
             settings.tenant_step_cores, settings.memory_watch_bytes, peak_hold_s=settings.period_s
         )
-        self._pace = WakePace(settings.period_s, settings.probe_s, settings.min_gap_s)
+        # Without the kernel's triggers only tenants would end a rest in time.
+        rest_period_s = settings.rest_period_s if self._ports.alarm.armed else settings.period_s
+        self._pace = WakePace(settings.period_s, settings.probe_s, settings.min_gap_s, rest_period_s)
+        self._settings = settings
 
     async def next_trigger(self) -> Trigger:
         """Why the next pass is made, once it is due."""
@@ -41,6 +44,11 @@ class Waker:
             return await self._news
         finally:
             self._timer.cancel()
+
+    @property
+    def longest_period_s(self) -> float:
+        """The longest time between two passes: that of a node at rest."""
+        return max(self._pace.period_s, self._pace.rest_period_s)
 
     @property
     def whole_pass(self) -> bool:
@@ -60,6 +68,7 @@ class Waker:
         self._state = self._state.pass_ended(report, self._bounds, self._pace)
         # After each pass: cgroups of new pods have pressure files of their own.
         self._ports.alarm.arm(self._on_pressure)
+        self.configure(self._settings)
 
     @property
     def tenant_usage_before(self) -> Point | None:

@@ -30,8 +30,8 @@ class PressureTriggers:
         self._epoll: select.epoll | None = None
 
     @property
-    def armed(self) -> list[str]:
-        """The files that can wake us now."""
+    def armed(self) -> Sequence[str]:
+        """The files that can wake us now; none where the kernel has no triggers."""
         return list(self._armed.values())
 
     def arm(self, wake: Callable[[], None]) -> None:

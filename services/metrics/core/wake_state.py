@@ -3,8 +3,9 @@
 Each step gives a new state: after a probe, after a pass has begun, after it has ended.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
+from services.metrics.core.rest import Rest, same_picture
 from services.metrics.core.wakeup import (
     KernelMemory,
     LastReported,
@@ -26,6 +27,8 @@ class WakePace:
     period_s: float
     probe_s: float
     min_gap_s: float
+    rest_period_s: float = 0.0
+    """The period while the node rests; no longer than `period_s` where nothing but the tripwire would wake a pass."""
 
     @property
     def lateness_s(self) -> float:
@@ -41,6 +44,7 @@ class PassReport:
     at_s: float
     seen: Observation
     memory: KernelMemory
+    node_cores: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +65,9 @@ class WakeState:
     whole: bool = False
     """Whether the pass that is due now is one that was promised. It reads all that moves (`reads.gates`): the early one
     before it was to be quick."""
+    rest: Rest = field(default_factory=Rest)
+    at_pass: TripwireReading | None = None
+    """The last probe before the last pass."""
 
     @classmethod
     def at_start(cls, now_s: float, min_gap_s: float) -> "WakeState":
@@ -86,8 +93,9 @@ class WakeState:
         """The state after one more probe, and why a pass is due now, if it is."""
         # Not by `replace`: this step is made several times a second, and `replace` costs as much as all the rest of it.
         now = WakeState(
-            probe, self.probe, self.tried_at_s, self.gate, self.reported, self.follow_up, self.pressure_waits
-        )
+            probe, self.probe, self.tried_at_s, self.gate, self.reported, self.follow_up, self.pressure_waits,
+            rest=self.rest, at_pass=self.at_pass,
+        )  # fmt: skip
         # Before anything else: this second sample was promised to whoever confirms the first.
         if self.follow_up is not None:
             return replace(now, follow_up=None, whole=True), self.follow_up
@@ -100,11 +108,23 @@ class WakeState:
         if self.answers_pressure(probe.at_s):
             return now, "psi"
         # From the last try, not the last success: a host that cannot be read is not asked without pause.
-        return now, "period" if probe.at_s - self.tried_at_s >= pace.period_s - pace.lateness_s else None
+        return now, "period" if self._period_is_over(probe, pace) else None
+
+    def _period_is_over(self, probe: TripwireReading, pace: WakePace) -> bool:
+        since_s = probe.at_s - self.tried_at_s + pace.lateness_s
+        if since_s < pace.period_s:
+            return False
+        if since_s >= pace.rest_period_s or not self.rest.lasts(self.tried_at_s):
+            return True
+        # What the probes say of the time since the last pass is too little to wake at once, and yet no rest.
+        if self.reported is None or self.at_pass is None:
+            return True
+        seen = observation(self.at_pass, probe)
+        return not same_picture(self.reported.seen, seen, self.reported.memory_total_bytes)
 
     def pass_begins(self, now_s: float) -> "WakeState":
         """The state once a pass begins: also one that fails has had its turn."""
-        return replace(self, tried_at_s=now_s, pressure_waits=False)
+        return replace(self, tried_at_s=now_s, pressure_waits=False, at_pass=self.probe)
 
     def pods_listed(self, generation: int) -> "WakeState":
         """The state once the pods of a generation are being listed: this change has had its early pass."""
@@ -123,4 +143,7 @@ class WakeState:
         now = reported(before, report.seen, report.memory, report.at_s, bounds)
         if before is not None and before.watch_armed and not now.watch_armed:
             follow_up = "memory"  # whatever brought it to light: who acts on it needs a second sample
-        return replace(self, reported=now, gate=gate, follow_up=follow_up)
+        rest = Rest()
+        if report.trigger == "period":
+            rest = self.rest.after(report.seen, report.node_cores, report.memory.total_bytes, report.at_s)
+        return replace(self, reported=now, gate=gate, follow_up=follow_up, rest=rest)

@@ -51,6 +51,7 @@ class Host:
         self.probing: Callable[[], tuple[int, int]] = self.counted
         self.wake: Callable[[], None] = lambda: None
         self.closed = self.whole = False
+        self.armed: Sequence[str] = ()
 
     def load(self, cores: float) -> None:
         self.used_ns, self.since_s, self.cores = self.usage_ns, self.clock.monotonic(), cores

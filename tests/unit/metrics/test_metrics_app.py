@@ -73,6 +73,59 @@ def test_steady_tenants_wake_nobody_again_and_the_period_goes_on(scene: Scene) -
     scene(story)
 
 
+def gaps(service: Service) -> list[float]:
+    return [round(after - before, 1) for (before, _), (after, _) in itertools.pairwise(service.said)]
+
+
+def test_a_node_at_rest_is_sampled_half_as_often_and_a_spike_wakes_it_at_once(scene: Scene) -> None:
+    async def story(service: Service) -> None:
+        service.host.armed = ["/proc/pressure/cpu"]
+        await asyncio.sleep(33.0)
+        assert service.app.health().ok
+        assert (gaps(service)[1:7], set(gaps(service)[7:])) == ([2.0] * 6, {4.0})
+        start_s = service.clock.monotonic()
+        service.host.load(2.0)
+        await asyncio.sleep(0.35)
+        assert [trigger for _, trigger in service.since(start_s)] == ["tenant", "tenant"]
+        await asyncio.sleep(7.0)
+        assert set(gaps(service)[-3:]) == {2.0}, "and the count begins anew"
+
+    scene(story)
+
+
+def test_a_rise_too_small_to_wake_at_once_ends_a_rest_after_a_period(scene: Scene) -> None:
+    async def story(service: Service) -> None:
+        service.host.armed = ["/proc/pressure/cpu"]
+        await asyncio.sleep(24.5)
+        assert gaps(service)[-1] == 4.0
+        service.host.load(0.9)
+        await asyncio.sleep(3.9)
+        assert gaps(service)[-1] < 3.0
+
+    scene(story)
+
+
+def test_a_pass_that_fails_ends_a_rest(scene: Scene) -> None:
+    async def story(service: Service) -> None:
+        service.host.armed = ["/proc/pressure/cpu"]
+        await asyncio.sleep(26.3)
+        service.host.failing = "too many open files"
+        await asyncio.sleep(2.5)
+        service.host.failing = None
+        await asyncio.sleep(1.5)
+        assert gaps(service)[-1] == pytest.approx(6.0, abs=0.2), "tried again after a period"
+
+    scene(story)
+
+
+def test_without_the_kernels_triggers_no_node_rests(scene: Scene) -> None:
+    async def story(service: Service) -> None:
+        await asyncio.sleep(30.0)
+        assert set(gaps(service)) == {0.1, 2.0}
+
+    scene(story)
+
+
 def test_bursts_of_the_same_height_are_news_once_a_period(scene: Scene) -> None:
     async def story(service: Service) -> None:
         await asyncio.sleep(6.5)
