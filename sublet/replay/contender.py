@@ -9,8 +9,6 @@ from services.advisor.core.model.view import CPU_TENANTS, View
 from services.advisor.core.round.decide import Round, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.settings import PolicyChoice, choose
-from shared.contracts.advice import PoolSize
-from shared.core.cgroups.layout import RECLAIM, RESERVE
 from shared.core.text.did_you_mean import closest
 from shared.errors import BadConfig, Refused
 from sublet.replay.row_text import RowText
@@ -90,34 +88,30 @@ class PolicyContender:
 
 class _PolicyDecider:
     def __init__(self, name: str, choice: PolicyChoice, node: str) -> None:
-        self._name, self._choice, self._node = name, choice, node
+        self._name, self._node = name, node
+        self._chosen = ConfiguredPolicy(choice.policy, choice.policy_settings)
         self._rules = choice.settings.rules
         self._round: Round | None = None
 
     def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:  # noqa: ARG002
-        choice = self._choice
         try:
-            self._round = decide(
-                view, now_s, ConfiguredPolicy(choice.policy, choice.policy_settings), self._rules, self._round
-            )
+            self._round = decide(view, now_s, self._chosen, self._rules, self._round)
         except Refused as refusal:
             raise Refused(f"{self._name}: {self._node} at {now_s:g} s: {refusal}", reason=refusal.reason) from refusal
-        return _sizes(view.bounds.cpus, self._round.fields())
+        return _sizes(view.bounds.cpus, self._round)
 
 
-def _sizes(cpus: int, advice: Mapping[str, Any]) -> Sizes:
-    """What an advice comes to; tenants have every pool but the reclaimed one and the reserve."""
-    pools: tuple[PoolSize, ...] = advice["pools"]
-    reclaim = sum(size.cpus for size in pools if size.pool == RECLAIM)
-    own = sum(size.cpus for size in pools if size.pool not in (RECLAIM, RESERVE))
-    unreserved = cpus - sum(size.cpus for size in pools if size.pool == RESERVE)
+def _sizes(cpus: int, done: Round) -> Sizes:
+    """What a round comes to; tenants have every pool but the reclaimed one and the reserve."""
+    reclaim, quota = done.sizes.reclaim_cpus, done.quota_millis
+    own = done.sizes.share_cpus + sum(size.cpus for size in done.own_pools)
+    unreserved = cpus - done.sizes.reserve_cpus
     # With overlapping pools tenants may run everywhere.
-    tenants = unreserved if advice["overlap"] else min(own, cpus)
-    quota = advice["reclaimed_quota_millis"]
+    tenants = unreserved if done.sizes.overlap else min(own, cpus)
     return Sizes(
         tenants_cores=tenants,
         batch_cores=reclaim if quota is None else min(reclaim, quota / MILLIS),
-        offered_cores=advice["reclaimed_cpu_millis"] / MILLIS,
+        offered_cores=done.offered_millis / MILLIS,
         shared_cores=max(0, tenants + reclaim - unreserved),
     )
 

@@ -6,7 +6,7 @@ the reserve and the pace of shrinking, unless a policy owns them: its demand the
 and is followed at once. A policy is asked for every region of the node apart, and keeps a state for each.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Generic, Literal, TypeVar, get_args
 
@@ -33,7 +33,8 @@ class Demand:
 
     cores: float
     memory_bytes: int
-    why: tuple[Reason, ...] = ()
+    why: Sequence[Reason] = ()
+    """A tuple, or `Reasons`."""
     reclaim_quota_cores: float | None = None
     """CPU time that reclaimed pods may use together, whatever the size of their pool; None: no such limit."""
     common: bool = False

@@ -6,15 +6,17 @@ measured; dedicated containers count their request. Memory: what is resident and
 Facts: docs/facts/katalyst-cpu.md#canonical-provision, docs/facts/katalyst-memory.md#canonical-headroom.
 """
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Annotated
 
 from pydantic import Field
 
 from services.advisor.core.demand.cpu import DEFAULT_RULE, EstimateRule, estimate_cores, requested_cores, total_cores
 from services.advisor.core.demand.memory import TENANT_PERCENT, estimate_bytes
+from services.advisor.core.model.containers import once
 from services.advisor.core.model.machine import unknown_memory_bytes
-from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
+from services.advisor.core.model.reasons import Reasons
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View, containers_of
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from shared.contracts.envelope import Reason
 
@@ -37,35 +39,49 @@ def judge(_state: None, view: View, _now_s: float, settings: CanonicalSettings) 
     A sample made early because the tenants woke shows that first in their pool (services.metrics.app). Tasks that wait
     for a CPU are left out on purpose: where the hypervisor takes time away they wait as well, and no CPU more helps.
     """
-    cores = [(c.key, estimate) for c, estimate in _estimates(view, settings)]
+    factor, fallback = settings.usage_factor, view.bounds.fallback_cores
+    estimates = _estimates(view.containers, factor, fallback)
     unknown = unknown_memory_bytes(view.memory.total_bytes or 0)
-    memory_bytes = sum(
-        estimate_bytes(c.qos, c.memory, c.request_bytes, unknown, settings.memory_percent) for c in view.containers
-    )
-    pool_cores = settings.usage_factor * (view.tenants_usage_cores or 0.0)
-    needed = max(total_cores(estimate for _, estimate in cores), pool_cores)
-    return None, Demand(needed, memory_bytes, (_reason(cores, pool_cores, settings),))
+    memory_bytes = _memory_bytes(view.containers, unknown, settings.memory_percent)
+    pool_cores = factor * (view.tenants_usage_cores or 0.0)
+    needed = max(total_cores(estimates), pool_cores)
+    return None, Demand(needed, memory_bytes, Reasons(lambda: [_reason(view, estimates, pool_cores, factor)]))
 
 
-def _estimates(view: View, settings: CanonicalSettings) -> Iterator[tuple[ContainerView, float]]:
-    fallback = view.bounds.fallback_cores
-    measured = EstimateRule(settings.usage_factor, request_fills_gaps=False)
+@once
+def _estimates(containers: tuple[ContainerView, ...], factor: float, fallback: float) -> tuple[float, ...]:
+    """Of each container that is a tenant."""
+    measured = EstimateRule(factor, request_fills_gaps=False)
     # That rule alone would take a load average for the whole need while the usage of a new container is still unknown.
-    unknown = EstimateRule(settings.usage_factor, request_fills_gaps=True)
-    for container in view.of(*CPU_TENANTS):
-        if container.qos == "dedicated_cores":
-            yield container, requested_cores(container.request_cores, fallback)
-        else:
-            rule = unknown if container.cpu.usage_cores is None else measured
-            yield container, estimate_cores(container.cpu, container.request_cores, rule, fallback)
+    unknown = EstimateRule(factor, request_fills_gaps=True)
+    return tuple(
+        [
+            requested_cores(container.request_cores, fallback)
+            if container.qos == "dedicated_cores"
+            else estimate_cores(
+                container.cpu,
+                container.request_cores,
+                unknown if container.cpu.usage_cores is None else measured,
+                fallback,
+            )
+            for container in containers_of(containers, CPU_TENANTS)
+        ]
+    )
 
 
-def _reason(cores: list[tuple[str, float]], pool_cores: float, settings: CanonicalSettings) -> Reason:
+@once
+def _memory_bytes(containers: tuple[ContainerView, ...], unknown: int, percent: int) -> int:
+    return sum([estimate_bytes(c.qos, c.memory, c.request_bytes, unknown, percent) for c in containers])
+
+
+def _reason(view: View, estimates: Sequence[float], pool_cores: float, factor: float) -> Reason:
     """The largest estimates by name, the rest as one sum."""
+    tenants = view.of(*CPU_TENANTS)
+    cores = [(container.key, estimate) for container, estimate in zip(tenants, estimates, strict=True)]
     largest_first = sorted(cores, key=lambda named: (-named[1], named[0]))
     rest = total_cores(estimate for _, estimate in largest_first[NAMED_CONTAINERS:])
     return Reason(
-        rule=f"max({settings.usage_factor:g} x usage, load1, load5), else request",
+        rule=f"max({factor:g} x usage, load1, load5), else request",
         numbers={
             **{key: round(estimate, 6) for key, estimate in largest_first[:NAMED_CONTAINERS]},
             "containers": len(cores),

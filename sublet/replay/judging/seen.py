@@ -8,6 +8,7 @@ waited for `PATIENCE_S` is given up.
 import math
 from dataclasses import dataclass
 
+from services.advisor.core.model.containers import Containers
 from services.advisor.core.model.figures import Figures
 from services.advisor.core.model.view import CPU_TENANTS, ContainerView, Signs, View
 from shared.core.copies import copier
@@ -66,7 +67,7 @@ def as_seen(view: View, wanted_cores: float, queue: TenantQueue, batch_cores: fl
     )
     if wanted_cores <= 0 or (served == wanted_cores and queue.load5 <= 0):
         return _seen_beside_batch(view, batch_cores, node_cores, signs)
-    containers = tuple([_shared(c, wanted_cores, queue) if c.qos in CPU_TENANTS else c for c in view.containers])
+    containers = Containers([_shared(c, wanted_cores, queue) if c.qos in CPU_TENANTS else c for c in view.containers])
     pool = None if view.tenants_usage_cores is None else view.tenants_usage_cores * served / wanted_cores
     return _seen_in_queue(view, batch_cores, node_cores, signs, containers, pool)
 

@@ -9,9 +9,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
+from services.advisor.core.model.containers import Containers
 from services.advisor.core.model.figures import Figures
 from services.advisor.core.model.machine import Bounds
-from services.advisor.core.model.view import ContainerView, View
+from services.advisor.core.model.view import View
 from services.advisor.core.observation.sample_view import view_of
 from shared.contracts.sample import NodeSample
 from sublet.replay.traces.frames import FrameLoad
@@ -45,7 +46,7 @@ class ColumnFrame:
     covers_s: float
     used_cores: float
     load: FrameLoad
-    containers: tuple[ContainerView, ...]
+    containers: Containers
     columns: "TenantColumns"
 
     def view(self, bounds: Bounds) -> View:
@@ -75,10 +76,12 @@ class TenantColumns:
 
     def frame(self, at_s: float, covers_s: float, used_cores: float, tenants: Sequence[Cores | None]) -> ColumnFrame:
         """A frame; `tenants` in the order of the sample, None for one that is not there."""
-        containers = tuple(
-            make(Figures(*figures))
-            for place, make in zip(self._order, self._makers, strict=True)
-            if (figures := tenants[place]) is not None
+        containers = Containers(
+            [
+                make(Figures(*figures))
+                for place, make in zip(self._order, self._makers, strict=True)
+                if (figures := tenants[place]) is not None
+            ]
         )
         # As the load of a sample: summed in the order of the tenants, and at least what their pool used.
         total = sum(figures[0] for figures in tenants if figures is not None)

@@ -30,6 +30,8 @@ def estimate_cores(
 ) -> float:
     """The largest of usage x factor, 1- and 5-minute load; without any the request; without that the fallback."""
     usage = None if figures.usage_cores is None else figures.usage_cores * rule.usage_factor
+    if usage and figures.load1 and figures.load5 and min(usage, figures.load1, figures.load5) > 0:
+        return max(usage, figures.load1, figures.load5)
     known = [figure for figure in (usage, figures.load1, figures.load5) if figure is not None and figure > 0]
     # A missing figure may be the one that would have been the largest.
     if not known or (rule.request_fills_gaps and len(known) < 3):

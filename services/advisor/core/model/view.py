@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field, replace
 
+from services.advisor.core.model.containers import Containers, once
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
 from shared.contracts.pod import QosClass
@@ -45,6 +46,12 @@ class ContainerView:
         return f"{self.pod}/{self.name}"
 
 
+@once
+def containers_of(containers: tuple[ContainerView, ...], classes: tuple[QosClass, ...]) -> tuple[ContainerView, ...]:
+    """Those of these QoS classes."""
+    return tuple([container for container in containers if container.qos in classes])
+
+
 @dataclass(frozen=True, slots=True)
 class Signs:
     """How the tenants of a region fare as a whole; None where not measured."""
@@ -85,12 +92,12 @@ class View:
 
     def of(self, *classes: QosClass) -> tuple[ContainerView, ...]:
         """The containers of these QoS classes."""
-        return tuple(container for container in self.containers if container.qos in classes)
+        return containers_of(self.containers, classes)
 
     def blind(self) -> "View":
         """The same node without figures of its containers, for when samples stop: only requests are known then."""
-        unseen = tuple(
-            replace(container, cpu=Figures(), memory=Resident(), runnable=None) for container in self.containers
+        unseen = Containers(
+            [replace(container, cpu=Figures(), memory=Resident(), runnable=None) for container in self.containers]
         )
         return replace(
             self, containers=unseen, tenants_usage_cores=None, node_usage_cores=None, reclaimed_usage_cores=None,

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterator, Mapping
 
+from services.advisor.core.model.containers import Containers
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import HOLDING, ContainerView, Signs, View
@@ -27,7 +28,7 @@ def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] =
         bounds=bounds,
         # One order, whatever the sample's: policies and sums must not depend on it (docs/facts/safety-
         # rules.md#rule-6-deterministic).
-        containers=tuple(sorted(found, key=lambda c: (c.pod, c.name, c.uid))),
+        containers=Containers(sorted(found, key=lambda c: (c.pod, c.name, c.uid))),
         tenants_usage_cores=tenants.cpu_usage_cores if tenants else None,
         memory=NodeMemory(
             total_bytes=node.memory_total_bytes,

@@ -1,13 +1,14 @@
 """`decide` makes one round: a policy's demand, the machine's bounds and the last round in, a whole advice out."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from services.advisor.core.model.figures import NodeMemory
 from services.advisor.core.model.machine import Bounds, reserved_memory_bytes
 from services.advisor.core.model.ramp import MAX_RAMP_DOWN_WAIT_S, Ramp, RampPace, followed_at_once
+from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.model.region import Region
 from services.advisor.core.model.shape import Footprint, Shape
 from services.advisor.core.model.view import View
@@ -51,7 +52,7 @@ class Round:
     """Of all tenants together."""
     reclaimed_memory_bytes: int
     memory_limit_bytes: int | None
-    why: tuple[Reason, ...]
+    why: Sequence[Reason]
     policy: str
     policy_state: Any
     """What the policy keeps for the share pool; `region_states` for the other regions, by name."""
@@ -69,23 +70,32 @@ class Round:
         """What the policy keeps, by region."""
         return {SHARE: self.policy_state, **self.region_states}
 
+    @property
+    def quota_millis(self) -> int | None:
+        """CPU time that reclaimed pods may use together; None: no such limit."""
+        cores = self.demand.reclaim_quota_cores
+        return None if cores is None else math.floor(round(cores * MILLIS, 3))  # 1.1 cores are 1100 millis
+
+    @property
+    def offered_millis(self) -> int:
+        """What reclaimed pods may ask for."""
+        offer, quota = self.sizes.reclaimed_cpu_millis, self.quota_millis
+        return offer if quota is None else min(offer, quota)
+
     def fields(self) -> dict[str, Any]:
         """The fields of the advice that follow from the decision."""
-        sizes, quota = self.sizes, None
-        if self.demand.reclaim_quota_cores is not None:
-            quota = math.floor(round(self.demand.reclaim_quota_cores * MILLIS, 3))  # 1.1 cores are 1100 millis
-        offer = sizes.reclaimed_cpu_millis
+        sizes = self.sizes
         return {
             "policy": self.policy,
             "pools": (*class_sizes(sizes), *self.own_pools),
             "overlap": sizes.overlap,
-            "reclaimed_cpu_millis": offer if quota is None else min(offer, quota),
+            "reclaimed_cpu_millis": self.offered_millis,
             "reclaimed_memory_bytes": self.reclaimed_memory_bytes,
             "reclaimed_memory_limit_bytes": self.memory_limit_bytes,
-            "reclaimed_quota_millis": quota,
+            "reclaimed_quota_millis": self.quota_millis,
             "oversold_ratio": sizes.oversold_ratio,
             "required_cores": self.demand.cores,
-            "why": self.why,
+            "why": tuple(self.why),
         }
 
 
@@ -207,19 +217,24 @@ class _RoundBuilder:
         reserved = reserved_bytes(view.memory, self.rules)
         before = MemoryAdvice(last.reclaimed_memory_bytes, last.memory_limit_bytes) if last else MemoryAdvice()
         memory = memory_advice(view, demand.memory_bytes, reserved, before)
-        why = [*demand.why, sizes.why, memory_reason(view, demand.memory_bytes, reserved, memory)]
-        if provision:
-            why += region_reasons(provision, self._ramps())
-        if self.rules.instead:
-            why.insert(0, Reason(rule=f"{self.rules.instead}; {self.chosen.policy.name} decides"))
+        ramps, instead, policy = self._ramps(), self.rules.instead, self.chosen.policy.name
+
+        # Said of the terms alone: whoever held the round before as well would hold all that ever were.
+        def said() -> Iterator[Reason]:
+            if instead:
+                yield Reason(rule=f"{instead}; {policy} decides")
+            yield from (*demand.why, sizes.why, memory_reason(view, demand.memory_bytes, reserved, memory))
+            if provision:
+                yield from region_reasons(provision, ramps)
+
         states = dict(self.states)
         return Round(
             sizes=sizes,
             demand=demand,
             reclaimed_memory_bytes=memory.offered_bytes,
             memory_limit_bytes=memory.limit_bytes,
-            why=tuple(why),
-            policy=self.chosen.policy.name,
+            why=Reasons(said),
+            policy=policy,
             policy_state=states.pop(SHARE),
             region_states=states,
             provision=provision,

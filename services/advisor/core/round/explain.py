@@ -1,12 +1,14 @@
 """Explanations put a round into the words of the advice: sizes of all pools, and the reasons of each region."""
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from services.advisor.core.model.ramp import Ramp
 from services.advisor.core.model.region import DEDICATED, NO_NUMA
 from services.advisor.core.model.view import View
 from services.advisor.core.sizing.pools import PoolSizes
 from services.advisor.core.sizing.provision import Provision
+from services.advisor.core.sizing.regions import plain
 from shared.contracts.advice import PoolSize
 from shared.contracts.envelope import Reason
 from shared.core.cgroups.layout import RECLAIM, RESERVE, SHARE
@@ -19,11 +21,18 @@ _CLASS_POOLS = (SHARE, RECLAIM, RESERVE)
 def class_sizes(sizes: PoolSizes) -> tuple[PoolSize, ...]:
     """The pools of the QoS classes, each as a whole."""
     pools = {SHARE: sizes.share_cpus, RECLAIM: sizes.reclaim_cpus, RESERVE: sizes.reserve_cpus}
-    return tuple(PoolSize(pool=pool, cpus=cpus) for pool, cpus in pools.items())
+    return tuple(_class_size(pool, cpus) for pool, cpus in pools.items())
+
+
+@lru_cache(maxsize=256)
+def _class_size(pool: str, cpus: int) -> PoolSize:
+    return PoolSize(pool=pool, cpus=cpus)
 
 
 def pod_sizes(provision: Provision, view: View) -> tuple[PoolSize, ...]:
     """The pools of single pods: named, bound and isolated ones, and what dedicated pods have on each NUMA node."""
+    if len(provision.regions) == 1 and plain(view.containers):
+        return ()
     sized = [
         PoolSize(
             pool=region.pool,

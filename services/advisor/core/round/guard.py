@@ -5,6 +5,7 @@ from dataclasses import dataclass, field, replace
 from numbers import Integral, Real
 from typing import Any
 
+from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from shared.contracts.envelope import Reason
@@ -55,7 +56,10 @@ def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
         raise _nonsense(policy, f"memory_bytes {memory!r}, want a whole number from 0 to {MOST_BYTES}")
     if quota is not None and not _is_amount(quota, Real, MOST_CORES):
         raise _nonsense(policy, f"reclaim_quota_cores {quota!r}, want None or a number from 0 to {MOST_CORES:g}")
-    if not isinstance(why, tuple) or not all(isinstance(reason, Reason) for reason in why):
+    # Those of our own policies are not made yet.
+    if type(why) is not Reasons and (
+        not isinstance(why, tuple) or not all(isinstance(reason, Reason) for reason in why)
+    ):
         raise _nonsense(policy, "why is not a tuple of Reason")
     # The usual case keeps its object; numpy's numbers and whole cores are turned into plain ones,
     # which messages can hold.

@@ -4,10 +4,11 @@ import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 
+from services.advisor.core.model.containers import once
 from services.advisor.core.model.ramp import Ramp
 from services.advisor.core.model.region import Region
 from services.advisor.core.model.shape import Footprint, Shape
-from services.advisor.core.model.view import ContainerView, Signs, View
+from services.advisor.core.model.view import ContainerView, Signs, View, containers_of
 from services.advisor.core.sizing.provision import footprint_alone, footprints_of
 from services.advisor.core.sizing.regions import plain, split
 from shared.core.cgroups.layout import SHARE
@@ -46,12 +47,16 @@ def region_views(
     return seen
 
 
+@once
+def _share_region(containers: tuple[ContainerView, ...]) -> Region:
+    return Region(SHARE, "share", containers=containers_of(containers, ("shared_cores",)))
+
+
 def _alone(view: View, shape: Shape, ramps: Mapping[str, Ramp]) -> tuple[Region, Footprint, View]:
     """The share pool where there is no other region: it lies where it lay in the round before."""
     ramp, footprint = ramps.get(SHARE), footprint_alone(shape)
-    containers = tuple([c for c in view.containers if c.qos == "shared_cores"])
     own = _with_size(view, None if ramp is None else ramp.size, footprint.reserve_cores)
-    return Region(SHARE, "share", containers=containers), footprint, own
+    return _share_region(view.containers), footprint, own
 
 
 def _without_repetition(regions: tuple[Region, ...]) -> tuple[Region, ...]:

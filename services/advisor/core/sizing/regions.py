@@ -8,13 +8,15 @@ Facts: docs/facts/katalyst-cpu.md#regions-and-reserves.
 from collections.abc import Collection, Iterable
 from dataclasses import replace
 
+from services.advisor.core.model.containers import once
 from services.advisor.core.model.region import NO_NUMA, Region, RegionType
 from services.advisor.core.model.view import ContainerView
 from shared.contracts.advice import isolation_pool
 from shared.core.cgroups.layout import SHARE
 
 
-def plain(containers: Iterable[ContainerView]) -> bool:
+@once
+def plain(containers: tuple[ContainerView, ...]) -> bool:
     """Whether all shared containers are in the one share pool and none has CPUs of its own: the usual case."""
     for container in containers:
         if container.dedicated or container.bound or (container.pool != SHARE and container.qos == "shared_cores"):
