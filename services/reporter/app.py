@@ -135,12 +135,13 @@ class ReporterApp:
             return
         now = self._clock.monotonic()
         view, since_written_s, refresh_s = self._view(now), now - self._written_at, self._settings.refresh_s
-        # Most ticks bring nothing new, and to build the fields of hundreds of pods is nearly all that one costs.
-        if self._judged is not None and since_written_s < refresh_s and self._judged.stands(view, now):
-            return
+        if self._judged is not None and self._written is not None and since_written_s < refresh_s:
+            self._judged = self._judged.passed_over(view, self._fields, self._written, now)
+            if self._judged is not None:
+                return
         found, self._judged = fragments(view, self._fields), None
         if not must_write(self._fields, self._written, found, since_written_s=since_written_s, refresh_s=refresh_s):
-            self._judged = JudgedView(view, now)
+            self._judged = JudgedView.of(view, self._fields, now)
             return
         try:
             await self._writer.write(cnr(self._wire.node, found))

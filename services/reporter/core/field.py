@@ -102,6 +102,9 @@ class ReportField(Generic[S]):
     """The field's fragment of the document; None where its input is missing. Absent is not zero."""
     urgent: Callable[[Fragment | None, Fragment | None, S], bool] = _any_change
     """Whether a change of the written fragment to this one must be written at once; the rest waits for the refresh."""
+    watches: Callable[[FieldView], object] | None = None
+    """All of a view that can make a change urgent, compared by value: while it is the same, no fragment is made to be
+    looked at. None: everything in the view."""
 
 
 def plain(fragment: Callable[[FieldView], Fragment | None]) -> Callable[[FieldView, FieldSettings], Fragment | None]:

@@ -1,7 +1,7 @@
 """Join the fields' fragments to the node's object, and say when it must be written."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from services.reporter.core.field import FieldSettings, FieldView, Fragment, ReportField, changed
@@ -24,6 +24,27 @@ class JudgedView:
 
     view: FieldView
     at_s: float
+    """When all of its fields were judged."""
+    watched: Mapping[str, object] = field(default_factory=dict)
+    """By field, what of the view can make a change urgent, where the field says so."""
+
+    @classmethod
+    def of(cls, view: FieldView, fields: Fields, now_s: float) -> "JudgedView":
+        """The view, all of whose fields were judged now."""
+        return cls(view, now_s, _watched(view, fields))
+
+    def passed_over(
+        self, view: FieldView, fields: Fields, written: Mapping[str, Fragment], now_s: float
+    ) -> "JudgedView | None":
+        """What is left of the judgement with another view that brings nothing urgent; None: all is to be judged."""
+        if now_s - self.at_s >= MOST_PASSED_OVER_S:
+            return None
+        if self.stands(view, now_s):
+            return self
+        # To make the fragments of hundreds of pods is nearly all that a look costs, and most of them cannot be urgent.
+        watched = _watched(view, fields)
+        news = {name: fields[name] for name in fields if name not in watched or watched[name] != self.watched.get(name)}
+        return None if urgent(news, written, fragments(view, news)) else JudgedView(view, self.at_s, watched)
 
     def stands(self, view: FieldView, now_s: float) -> bool:
         """Whether another view differs in nothing but the time and the ages of what services heard last."""
@@ -31,9 +52,13 @@ class JudgedView:
         return same and now_s - self.at_s < MOST_PASSED_OVER_S and facts(view.services) == facts(self.view.services)
 
 
+def _watched(view: FieldView, fields: Fields) -> dict[str, object]:
+    return {name: one.watches(view) for name, (one, _) in fields.items() if one.watches is not None}
+
+
 def fragments(view: FieldView, fields: Fields) -> dict[str, Fragment]:
     """Each field's fragment of the document; a field whose input is missing is left out."""
-    built = {name: field.fragment(view, settings) for name, (field, settings) in fields.items()}
+    built = {name: one.fragment(view, settings) for name, (one, settings) in fields.items()}
     return {name: fragment for name, fragment in built.items() if fragment is not None}
 
 
@@ -63,6 +88,11 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any], path: str) -> dict
     return joined
 
 
+def urgent(fields: Fields, written: Mapping[str, Fragment], now: Mapping[str, Fragment]) -> bool:
+    """Whether one of these fields has changed so that it must be written at once."""
+    return any(one.urgent(written.get(name), now.get(name), settings) for name, (one, settings) in fields.items())
+
+
 def must_write(
     fields: Fields,
     written: Mapping[str, Fragment] | None,
@@ -77,7 +107,7 @@ def must_write(
     """
     if written is None:
         return True
-    if any(field.urgent(written.get(name), now.get(name), settings) for name, (field, settings) in fields.items()):
+    if urgent(fields, written, now):
         return True
     # A node on which nothing happens costs the API server nothing.
     return since_written_s >= refresh_s and changed(written, now)

@@ -102,4 +102,17 @@ def _facts(document: Any) -> list[tuple[str, str, str]]:
     return [(row["type"], row["status"], row["reason"]) for row in rows]
 
 
-FIELD = ReportField(FieldSettings, plain(fragment), urgent)
+def watches(view: FieldView) -> object:
+    """What decides which conditions there are, their status and their reason; not what they say."""
+    allocation, sample = view.allocation, view.sample
+    return (
+        [(one.service, one.ok, one.config_refused is None) for one in view.services],
+        bool(view.node_unread),
+        sample is not None and view.sample_fresh and bool(sample.unmeasured_applications),
+        view.allocation_fresh,
+        None if allocation is None else (allocation.status, [one.type for one in allocation.conditions]),
+        [one.type for one in view.conditions],
+    )
+
+
+FIELD = ReportField(FieldSettings, plain(fragment), urgent, watches)

@@ -71,4 +71,8 @@ def _difference(total: int | None, rest: int | None) -> int | None:
     return None if total is None or rest is None else max(0, total - rest)
 
 
-FIELD = ReportField(FieldSettings, plain(fragment), _never)
+def _watches(_view: FieldView) -> None:
+    """Nothing is urgent."""
+
+
+FIELD = ReportField(FieldSettings, plain(fragment), _never, _watches)

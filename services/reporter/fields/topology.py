@@ -138,4 +138,15 @@ def _without_offer(value: Any, *, resources: bool = False) -> Any:
     return [_without_offer(item, resources=resources) for item in value] if isinstance(value, list) else value
 
 
-FIELD = ReportField(FieldSettings, plain(fragment), urgent)
+def watches(view: FieldView) -> object:
+    """Where everything lies; not how much is offered of it."""
+    sample, allocation = view.sample, view.allocation
+    return (
+        sample and [(one.numa, one.socket, one.cpus, one.memory_total_bytes) for one in sample.numas],
+        sample and [reading.pod for reading in sample.pods],
+        allocation and ([(pool.pool, pool.cpus) for pool in allocation.pools], allocation.pods),
+        {numa: (one.cpu_millis is None, one.memory_bytes is None) for numa, one in view.batch_by_numa.items()},
+    )
+
+
+FIELD = ReportField(FieldSettings, plain(fragment), urgent, watches)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
-from services.reporter.core.field import FieldView, NumaShare, Offered
+from services.reporter.core.field import FieldView, Fragment, NumaShare, Offered, ReportField
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import MOST_PASSED_OVER_S, JudgedView, cnr, fragments, must_write
 from services.reporter.registry import known_fields
@@ -105,6 +105,40 @@ def test_a_view_that_differs_in_time_and_ages_alone_is_not_judged_again_for_a_wh
     later = replace(full, now=now.replace(hour=13), services=aged)
     assert judged.stands(later, 100.0 + MOST_PASSED_OVER_S - 0.1)
     assert not judged.stands(later, 100.0 + MOST_PASSED_OVER_S)
+
+
+def test_fields_that_cannot_be_urgent_are_not_made_between_two_refreshes(
+    full: FieldView, allocation: NewAllocation, sample: NewSample
+) -> None:
+    made: list[str] = []
+
+    def counted(name: str, field: ReportField[Any]) -> ReportField[Any]:
+        def fragment(view: FieldView, settings: Any) -> Fragment | None:
+            made.append(name)
+            return field.fragment(view, settings)
+
+        return replace(field, fragment=fragment)
+
+    counting = {name: (counted(name, field), settings) for name, (field, settings) in FIELDS.items()}
+    written = fragments(full, FIELDS)
+    judged = JudgedView.of(full, counting, 100.0)
+    next_sample = replace(
+        full, sample=sample(seq=13), allocation=allocation(seq=8, reclaimed_memory_bytes=195_257_901_057)
+    )
+    after = present(judged.passed_over(next_sample, counting, written, 101.0))
+    assert set(made) & {"node_metrics", "topology", "conditions"} == set()
+    assert "reclaimed" in made
+    made.clear()
+    ended = replace(next_sample, sample=sample(seq=14, pods=()))
+    assert after.passed_over(ended, counting, written, 102.0) is None
+    assert "topology" in made
+    assert after.passed_over(next_sample, counting, written, 100.0 + MOST_PASSED_OVER_S) is None, "all, once a while"
+
+
+def test_a_fall_is_seen_beside_fields_that_are_passed_over(full: FieldView, allocation: NewAllocation) -> None:
+    judged, written = JudgedView.of(full, FIELDS, 100.0), fragments(full, FIELDS)
+    fallen = replace(full, allocation=allocation(reclaimed_cpu_millis=41_999))
+    assert judged.passed_over(fallen, FIELDS, written, 100.1) is None
 
 
 def test_a_view_that_brings_anything_new_is_judged_at_once(
