@@ -20,6 +20,7 @@ from pydantic import Field
 from services.advisor.core.demand.need import pool_need_cores, tenants_need, used_cores
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicyPast, PolicySettings
+from services.advisor.core.prediction.coverage import SPANS_S, Claim, Coverage
 from services.advisor.core.prediction.histogram import CPU_CORES
 from services.advisor.core.prediction.margin import Forecast, LearnedMargin, MarginRules
 from services.advisor.core.prediction.peak import Scale
@@ -32,6 +33,7 @@ FULL_RATIO = 0.97
 """Tenants that use this part of their pool may want more than they can get."""
 WANTED_FACTOR = 1.25
 """Their need then counts so many times what they use, so that the pool grows until they are no longer held back."""
+USUAL_FACTOR = 4.0
 HalfLife = Annotated[float, Field(ge=60, le=30 * 86_400, allow_inf_nan=False)]
 
 
@@ -46,8 +48,9 @@ class AdaptiveSettings(PolicySettings):
     """Percent of the rounds in which the need rises by no more than the forecast claims."""
     rise_half_life_s: HalfLife = 10_000.0
     """Seconds after which a rise counts half."""
-    margin_factor: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 4.0
-    """The margin is so many times that rise and what larger ones exceed it by; less offers more, at more risk."""
+    margin_factor: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = USUAL_FACTOR
+    """The margin is so many times that rise and what larger ones exceed it by; less offers more, at more risk. More
+    than usual counts for canonical's demand and reserve as well, while that decides for young tenants."""
     min_margin_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
     """Cores of margin in any case, at most an eighth of the CPUs; with a factor below 1 that part of them."""
     cold_start_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 600.0
@@ -87,6 +90,8 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     if forecast is None:
         return state, _canonical(by_rule, "no forecast", {})
     cold = state.learned_s < settings.cold_start_s
+    if cold and not idle:
+        by_rule = _with_caution(by_rule, view.region_reserve_cores, settings.margin_factor)
     # Whoever decides, what is known counts, for canonical may be less. A guess does not: canonical has its own reserve.
     bound = forecast.learned_bound_cores if cold else forecast.bound_cores
     bound = max(wanted, min(bound, cpus)) + need.asked_cores
@@ -100,7 +105,13 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
         return state, _canonical(by_rule, "too many needs rose above the forecast", numbers)
     what = "no shared tenant: what was usual" if idle else "what is expected"
     why = Reason(rule=f"adaptive: {what} + learned margin, at least what is used now", numbers=numbers)
-    return state, Demand(bound, by_rule.memory_bytes, (why,))
+    return state, Demand(bound, by_rule.memory_bytes, (why, _forecast_reason(state, forecast)))
+
+
+def _with_caution(by_rule: Demand, reserve_cores: float, factor: float) -> Demand:
+    """Canonical's demand, with its reserve so many times what they are as the factor is more than usual."""
+    more = max(0.0, factor / USUAL_FACTOR - 1)
+    return replace(by_rule, cores=by_rule.cores + more * (by_rule.cores + reserve_cores))
 
 
 def _wanted_cores(measured_cores: float, view: View) -> float:
@@ -123,6 +134,21 @@ def _numbers(state: LearnedMargin, forecast: Forecast, asked_cores: float) -> di
         "missed_ratio": round(state.missed_ratio, 4),
         "observed_s": round(state.learned_s, 3),
     }
+
+
+def _forecast_reason(state: LearnedMargin, forecast: Forecast) -> Reason:
+    """By how much the need rises at most within each time, how often that is claimed, and how often it was so."""
+    numbers = _claimed("round", Claim(forecast.rise_cores, forecast.claimed_ratio), state.coverage)
+    for span_s, horizon in zip(SPANS_S, state.horizons, strict=True):
+        if horizon.look:
+            numbers |= _claimed(f"{span_s:g} s", horizon.look.claim, horizon.coverage)
+    return Reason(rule="adaptive: the need rises by no more within", numbers=numbers)
+
+
+def _claimed(time: str, claim: Claim, coverage: Coverage) -> dict[str, float | None]:
+    ratios = {"claimed": coverage.claimed_ratio, "covered": coverage.covered_ratio}
+    rounded = {f"{time} {name}": None if ratio is None else round(ratio, 4) for name, ratio in ratios.items()}
+    return {f"{time} cores": round(claim.rise_cores, 6), **rounded}
 
 
 def _canonical(by_rule: Demand, why: str, numbers: Mapping[str, float]) -> Demand:

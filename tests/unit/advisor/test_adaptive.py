@@ -109,6 +109,14 @@ def test_without_figures_canonical_decides_and_nothing_is_learned() -> None:
         assert "no figures" in demand.why[0].rule
 
 
+@pytest.mark.parametrize(("factor", "cores"), [(1.0, 6.25), (4.0, 6.25), (6.0, 11.375), (8.0, 16.5)])
+def test_more_caution_than_usual_counts_for_young_tenants_as_well(factor: float, cores: float) -> None:
+    """Canonical's 1.25 x 5 and its reserve of 4, once and a half and twice; the reserve itself is added by sizing."""
+    _, cold = lived([5.0] * 20, settings=AdaptiveSettings(margin_factor=factor))
+    assert cold.common
+    assert cold.cores == pytest.approx(cores)
+
+
 def test_a_node_without_tenants_needs_nothing_and_that_is_learned() -> None:
     state = replace(POLICY.start(), learned_s=SETTINGS.cold_start_s)
     for number in range(HOUR):
@@ -329,6 +337,16 @@ def test_it_says_what_the_demand_is_made_of() -> None:
     assert set(numbers) >= {"now_cores", "usual_cores", "expected_cores", "rise_cores", "margin_cores", "known_ratio"}
     assert numbers["expected_cores"] == pytest.approx(last.expected_cores, abs=1e-5)
     assert demand.cores == pytest.approx(last.expected_cores + last.margin_cores)
+
+
+def test_it_says_what_the_forecast_claims_for_each_span_and_what_came_true() -> None:
+    _, demand = lived([10.0], WARM, 3600.0)
+    reason = demand.why[1]
+    assert reason.rule == "adaptive: the need rises by no more within"
+    times = ("round", "10 s", "60 s", "300 s")
+    assert set(reason.numbers) == {f"{time} {name}" for time in times for name in ("cores", "claimed", "covered")}
+    assert reason.numbers["10 s claimed"] == pytest.approx(0.95, abs=0.02)
+    assert reason.numbers["10 s covered"] == pytest.approx(0.95, abs=0.03)
 
 
 @pytest.mark.parametrize("value", [-1, 101, "nan", "much"])

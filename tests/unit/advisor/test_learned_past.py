@@ -53,6 +53,9 @@ def test_what_was_written_and_read_goes_on_as_after_a_silence(before: list[float
     again, _ = margins_of(margins_text(found, WALL_S), WALL_S)
     assert again == found
     assert found["share"].rises == learned(before).rises
+    assert found["share"].coverage == learned(before).coverage
+    kept = [(horizon.rises, horizon.coverage) for horizon in found["share"].horizons]
+    assert kept == [(horizon.rises, horizon.coverage) for horizon in learned(before).horizons]
     # A silence of an hour: nothing of it is a rise, and the window that was open is counted once more.
     silent = learned(after[:1], learned(before), 1e4)
     resumed = learned(after[:1], found["share"], 1e4)

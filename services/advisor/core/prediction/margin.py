@@ -14,11 +14,10 @@ Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 import math
 from dataclasses import dataclass, field, replace
 
+from services.advisor.core.prediction.coverage import MAX_GAP_S, SPANS_S, Coverage, Horizon, HorizonRules, claim_of
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 from services.advisor.core.prediction.peak import Peak, Scale
 
-MAX_GAP_S = 600.0
-"""After a longer silence the next reading is no rise of the last one."""
 KNOWN_ROUNDS = 20.0
 """The learned margin counts half once so many rounds could have risen above the percentile."""
 GUESSED_NEED_RATIO = 0.05
@@ -55,6 +54,11 @@ class MarginRules:
         return 1 - self.rise_percentile / 100
 
     @property
+    def horizons(self) -> HorizonRules:
+        """How rises within a longer time are learned."""
+        return HorizonRules(self.rise_percentile, self.rise_half_life_s)
+
+    @property
     def judged_rounds(self) -> float:
         """Over about how many rounds coverage is judged."""
         return max(JUDGED_ROUNDS, JUDGED_MISSES / self.claimed_misses)
@@ -69,7 +73,8 @@ class Forecast:
     usual_cores: float
     expected_cores: float
     rise_cores: float
-    """The percentile of the rises: claimed not to be exceeded in that part of the rounds."""
+    """The percentile of the rises; `claimed_ratio`: in what part of the rounds they are claimed not to exceed it."""
+    claimed_ratio: float
     excess_cores: float
     """What rises above it exceeded it by on average; less while there are few."""
     known_ratio: float
@@ -93,7 +98,7 @@ class Forecast:
 
 @dataclass(frozen=True, slots=True)
 class LearnedMargin:
-    """State for the tenants of one region. Bounded by the buckets of its two histograms."""
+    """State for the tenants of one region. Bounded by the buckets of its histograms."""
 
     usual: Peak = field(default_factory=Peak)
     rises: Histogram = field(default_factory=Histogram)
@@ -104,6 +109,10 @@ class LearnedMargin:
     exceeded: float = 0.0
     missed_ratio: float = 0.0
     """Part of the newest rounds in which the need rose above the percentile that was known before."""
+    coverage: Coverage = field(default_factory=Coverage)
+    """How often the need of a round stayed below, beside how often it was claimed to."""
+    horizons: tuple[Horizon, ...] = (Horizon(),) * len(SPANS_S)
+    """The same for longer times, one for each of `SPANS_S`."""
     last: Forecast | None = None
 
     def observe(self, need_cores: float, now_s: float, cpus: int, rules: MarginRules) -> "LearnedMargin":
@@ -116,7 +125,8 @@ class LearnedMargin:
         usual = after.usual.value or 0.0
         expected = max(usual, usual + after.staying_ratio(usual) * (need_cores - usual))
         # From the rises before this one: it is in the need already, and more need must not narrow the margin.
-        rise = _percentile(self.rises, rules.rise_percentile)
+        claim = claim_of(self.rises, rules.rise_percentile)
+        rise = claim.rise_cores
         excess = _mean_excess(self.rises, rise)
         # Of all rounds: that a node never rises is known as well.
         judged = rules.claimed_misses * math.fsum(self.rises.weights.values())
@@ -128,10 +138,12 @@ class LearnedMargin:
         # A factor below 1 takes a risk on purpose: the least margin must not undo it.
         least = min(rules.least_cores, LEAST_CPU_RATIO * cpus)
         margin = max(least * min(1.0, rules.factor), margin)
-        return replace(
-            after,
-            last=Forecast(now_s, need_cores, usual, expected, rise, excess, known, widened, learned, margin),
+        horizons = tuple(
+            horizon.observe(need_cores, expected, now_s, span_s, rules.horizons)
+            for horizon, span_s in zip(self.horizons, SPANS_S, strict=True)
         )
+        last = Forecast(now_s, need_cores, usual, expected, rise, claim.ratio, excess, known, widened, learned, margin)
+        return replace(after, horizons=horizons, last=last)
 
     def _with_rise(self, need_cores: float, now_s: float, rules: MarginRules) -> "LearnedMargin":
         last = self.last
@@ -145,6 +157,9 @@ class LearnedMargin:
         excess = max(0.0, last.need_cores - last.usual_cores)
         left = max(0.0, need_cores - last.usual_cores)
         missed = 1.0 if rise > last.rise_cores else 0.0
+        coverage = self.coverage
+        if last.claimed_ratio:
+            coverage = coverage.observe(last.claimed_ratio, not missed, aged)
         return replace(
             self,
             rises=self.rises.add(CPU_CORES.index(rise), 1.0, aged),
@@ -152,17 +167,13 @@ class LearnedMargin:
             stayed=self.stayed * faded + excess * left,
             exceeded=self.exceeded * faded + excess * excess,
             missed_ratio=self.missed_ratio + (missed - self.missed_ratio) / rules.judged_rounds,
+            coverage=coverage,
         )
 
     def staying_ratio(self, usual_cores: float) -> float:
         """Part of an excess above the usual that is expected to be there a round later, at most all of it."""
         whole = USUAL_WEIGHT * usual_cores * usual_cores
         return min(1.0, (self.stayed + whole) / (self.exceeded + whole)) if self.exceeded + whole > 0 else 1.0
-
-
-def _percentile(rises: Histogram, percentile: float) -> float:
-    bucket = rises.bucket_at(percentile)
-    return 0.0 if bucket is None else CPU_CORES.ends[bucket]
 
 
 def _mean_excess(rises: Histogram, above_cores: float) -> float:

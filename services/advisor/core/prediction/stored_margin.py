@@ -9,6 +9,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from services.advisor.core.prediction.coverage import SPANS_S, Coverage, Horizon
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 from services.advisor.core.prediction.margin import LearnedMargin
 from services.advisor.core.prediction.peak import Peak
@@ -35,6 +36,17 @@ class _Stored(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
 
+class _Coverage(_Stored):
+    cases: _Amount = 0.0
+    claimed: _Amount = 0.0
+    covered: _Amount = 0.0
+
+
+class _Horizon(_Stored):
+    rises: _Weights
+    coverage: _Coverage
+
+
 class _Margin(_Stored):
     usual: _Weights
     usual_cores: Annotated[float, Field(ge=0, le=CPU_CORES.ends[-1], allow_inf_nan=False)] | None
@@ -43,6 +55,9 @@ class _Margin(_Stored):
     stayed: _Amount
     exceeded: _Amount
     missed_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+    coverage: _Coverage = _Coverage()
+    horizons: Annotated[dict[Annotated[float, Field(gt=0)], _Horizon], Field(max_length=len(SPANS_S))] = {}
+    """By span in seconds; one that is not looked at any more is left out."""
 
 
 class _Margins(_Stored):
@@ -85,7 +100,16 @@ def _stored(margin: LearnedMargin) -> _Margin:
         stayed=margin.stayed,
         exceeded=margin.exceeded,
         missed_ratio=margin.missed_ratio,
+        coverage=_stored_coverage(margin.coverage),
+        horizons={
+            span_s: _Horizon(rises=sorted(horizon.rises.weights.items()), coverage=_stored_coverage(horizon.coverage))
+            for span_s, horizon in zip(SPANS_S, margin.horizons, strict=True)
+        },
     )
+
+
+def _stored_coverage(coverage: Coverage) -> _Coverage:
+    return _Coverage(cases=coverage.cases, claimed=coverage.claimed, covered=coverage.covered)
 
 
 def _margin(stored: _Margin) -> LearnedMargin:
@@ -97,7 +121,17 @@ def _margin(stored: _Margin) -> LearnedMargin:
         stayed=stored.stayed,
         exceeded=stored.exceeded,
         missed_ratio=stored.missed_ratio,
+        coverage=_coverage(stored.coverage),
+        horizons=tuple(_horizon(stored.horizons.get(span_s)) for span_s in SPANS_S),
     )
+
+
+def _horizon(stored: _Horizon | None) -> Horizon:
+    return Horizon() if stored is None else Horizon(_histogram(stored.rises), _coverage(stored.coverage))
+
+
+def _coverage(stored: _Coverage) -> Coverage:
+    return Coverage(stored.cases, stored.claimed, stored.covered)
 
 
 def _histogram(weights: Sequence[tuple[int, float]]) -> Histogram:

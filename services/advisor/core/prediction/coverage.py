@@ -1,0 +1,111 @@
+"""`Horizon` learns how far the need rises within a time, and checks whether it stays below as often as it claims.
+
+One look ahead is open at a time: from what was expected when it opened to the largest need until it closes. The claim
+is what the rises so far say of a further one: of n rises, k of them not above the bound, the next is not above it in k
+of n + 1 cases. So a bound that many equal rises share claims more than its percentile, and a young one claims less.
+
+Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
+"""
+
+import math
+from dataclasses import dataclass, field, replace
+
+from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
+
+SPANS_S = (10.0, 60.0, 300.0)
+"""How far ahead the need is bounded, beside the next round."""
+REMEMBERED_SPANS = 200.0
+"""A rise counts half only after so many spans at least: of fewer cases nothing can be claimed to a point."""
+MAX_GAP_S = 600.0
+"""After a longer silence nothing is known of what happened in between."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """By how much the need rises at most, and in what part of the cases."""
+
+    rise_cores: float = 0.0
+    ratio: float = 0.0
+
+
+def claim_of(rises: Histogram, percentile: float) -> Claim:
+    """The lowest bound that holds for so many percent of the rises so far; no claim while there are none."""
+    bucket = rises.bucket_at(percentile)
+    if bucket is None:
+        return Claim()
+    below = math.fsum(weight for index, weight in rises.weights.items() if index <= bucket)
+    return Claim(CPU_CORES.ends[bucket], below / (1 + math.fsum(rises.weights.values())))
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """What was claimed and what came true, the newest cases weighing most; sums of weights."""
+
+    cases: float = 0.0
+    claimed: float = 0.0
+    covered: float = 0.0
+
+    def observe(self, claimed_ratio: float, is_covered: bool, aged_half_lives: float) -> "Coverage":
+        """With one more case."""
+        kept = 2.0**-aged_half_lives
+        return Coverage(kept * self.cases + 1, kept * self.claimed + claimed_ratio, kept * self.covered + is_covered)
+
+    @property
+    def claimed_ratio(self) -> float | None:
+        """Part of the cases that were claimed to be covered; None without any."""
+        return self.claimed / self.cases if self.cases else None
+
+    @property
+    def covered_ratio(self) -> float | None:
+        """Part of the cases that were."""
+        return self.covered / self.cases if self.cases else None
+
+
+@dataclass(frozen=True, slots=True)
+class HorizonRules:
+    """For what part of the looks ahead a bound is to hold, and how fast rises are forgotten."""
+
+    percentile: float
+    half_life_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A look ahead that is open."""
+
+    since_s: float
+    last_s: float
+    expected_cores: float
+    claim: Claim
+    largest_cores: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Horizon:
+    """What is known of the rises within one span. Bounded by the buckets of its histogram."""
+
+    rises: Histogram = field(default_factory=Histogram)
+    coverage: Coverage = field(default_factory=Coverage)
+    look: Look | None = None
+
+    def observe(
+        self, need_cores: float, expected_cores: float, now_s: float, span_s: float, rules: HorizonRules
+    ) -> "Horizon":
+        """The state after one more reading, from which so much is expected of the next ones."""
+        look = self.look
+        # A clock that went back, or a silence: the look ahead is over, and nothing is learned from it.
+        if look is None or not 0 <= now_s - look.last_s <= MAX_GAP_S:
+            return replace(self, look=self._opened(expected_cores, now_s, rules))
+        look = replace(look, last_s=now_s, largest_cores=max(look.largest_cores, need_cores))
+        if now_s - look.since_s < span_s:
+            return replace(self, look=look)
+        aged = (now_s - look.since_s) / max(rules.half_life_s, REMEMBERED_SPANS * span_s)
+        rise = max(0.0, look.largest_cores - look.expected_cores)
+        coverage = self.coverage
+        if look.claim.ratio:
+            coverage = coverage.observe(look.claim.ratio, rise <= look.claim.rise_cores, aged)
+        learned = replace(self, rises=self.rises.add(CPU_CORES.index(rise), 1.0, aged), coverage=coverage)
+        return replace(learned, look=learned._opened(expected_cores, now_s, rules))
+
+    def _opened(self, expected_cores: float, now_s: float, rules: HorizonRules) -> Look:
+        return Look(now_s, now_s, expected_cores, claim_of(self.rises, rules.percentile))
