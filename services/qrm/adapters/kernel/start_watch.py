@@ -30,8 +30,6 @@ LIST_AGAIN_S = 2.0
 class _Started:
     """A pod that was found started, and what says that nothing has begun since."""
 
-    pod: Pod
-    """As it was then: kubelet tells of a container that starts anew."""
     top: str
     groups: Sequence[str]
     mark: object
@@ -49,6 +47,10 @@ class StartWatch:
     _started: dict[str, _Started] = field(default_factory=dict)
     """By UID the pods that were found started: until their groups change, they are not looked into again."""
     _turns: Turns = field(default_factory=Turns)
+    _pods: Sequence[Pod] = ()
+    """Those of the last look."""
+    _all_started: bool = False
+    """Whether all reclaimed ones of them were found started: then nobody's budget is used up."""
 
     def exempt(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
         """UIDs of the pods that keep what kubelet gave them.
@@ -60,36 +62,46 @@ class StartWatch:
         """
         if self.layout.classes:
             return frozenset()
-        # Filled anew by each look, so that pods that are gone are forgotten with it.
-        before, self._started = self._started, {}
         listed = set(self._turns.due(now_s, LIST_AGAIN_S))
-        seen = {
-            pod.uid: self._look(pod, before.get(pod.uid), listed=pod.uid in listed)
-            for pod in pods
-            if pod.qos == RECLAIMED
-        }
+        # A list of pods that is new may tell of a container that starts anew.
+        known, before = pods is self._pods, self._started
+        now = {uid: self._still(one, listed=not known or uid in listed) for uid, one in before.items()}
+        self._started = {uid: one for uid, one in now.items() if one is not None}
+        if known and self._all_started and None not in now.values():
+            return frozenset()
+        reclaimed = [pod for pod in pods if pod.qos == RECLAIMED]
+        # Pods that are gone are forgotten.
+        self._started = {pod.uid: self._started[pod.uid] for pod in reclaimed if pod.uid in self._started}
+        seen = {pod.uid: self._look(pod) for pod in reclaimed}
         if self._started.keys() != before.keys():
             self._turns.begin(self._started, now_s, LIST_AGAIN_S)
+        self._pods, self._all_started = pods, self._started.keys() == seen.keys()
         return self._starts.exempt(seen, rules, now_s)
 
-    def _look(self, pod: Pod, started: _Started | None, *, listed: bool) -> PodStart:
-        top = self.layout.pod_group(pod) if started is None or started.pod is not pod else started.top
+    def _still(self, one: _Started, *, listed: bool) -> _Started | None:
+        """A started pod as it is now; None where something may have begun in it."""
         # Before the list: what changes in between makes the next mark another one.
-        mark = self.cgroups.mark(top)
-        if started is not None and not listed and mark is not None and (started.pod, started.mark) == (pod, mark):
-            self._started[pod.uid] = started
+        mark = self.cgroups.mark(one.top)
+        if not listed and mark is not None and mark == one.mark:
+            return one
+        # A container that starts anew comes with a group of another name, so the same list means that nothing begins.
+        return _Started(one.top, one.groups, mark) if self._below(one.top) == one.groups else None
+
+    def _below(self, top: str) -> list[str]:
+        return [f"{top}/{name}" for name in self.cgroups.children(top)]
+
+    def _look(self, pod: Pod) -> PodStart:
+        if pod.uid in self._started:
             # Its CPU time is not read: the budget is that of starts, and this one is over.
             return PodStart(pod.key, "started", None)
-        groups = [f"{top}/{name}" for name in self.cgroups.children(top)]
-        # A container that starts anew comes with a group of another name, so the same list means that nothing begins.
-        if started is not None and groups == started.groups:
-            self._started[pod.uid] = _Started(pod, top, groups, mark)
-            return PodStart(pod.key, "started", None)
+        top = self.layout.pod_group(pod)
+        # Before the list: what changes in between makes the next mark another one.
+        mark, groups = self.cgroups.mark(top), self._below(top)
         staying = [self.layout.container_group(pod, one) for one in pod.containers]
         ending = (self.layout.container_group(pod, one) for one in pod.init_containers if one not in pod.containers)
         how = progress({group: self._holds(group) for group in groups}, staying, [one for one in ending if one])
         if how == "started":
-            self._started[pod.uid] = _Started(pod, top, groups, mark)
+            self._started[pod.uid] = _Started(top, groups, mark)
         return PodStart(pod.key, how, self._cpu_s(top))
 
     def _holds(self, container: str) -> Holds:
