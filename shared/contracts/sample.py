@@ -42,6 +42,8 @@ class NodeReading(MessagePart):
 
     online_cpus: CpuList
     cpu_usage_cores: Amount | None = None
+    cpu_steal_cores: Amount | None = None
+    """CPUs that had work while the hypervisor ran somebody else on them, on average; not in the usage."""
     load1: Amount | None = None
     load5: Amount | None = None
     runnable_tasks: Count | None = None
@@ -156,6 +158,8 @@ class ContainerReading(GroupReading):
     name: str
     cpu_sys_cores: Amount | None = None
     """Of its CPU usage, what the kernel spent on its behalf."""
+    throttled_cores: Amount | None = None
+    """CPUs on which its own quota kept its tasks from running, on average; absent where it has no quota."""
 
 
 class ApplicationReading(GroupReading):

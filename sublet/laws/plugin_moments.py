@@ -46,7 +46,12 @@ def busy(of: Pod, used: int = 1) -> PodReading:
     """Far more of everything than it asked for."""
     written = {"rootfs_used_bytes": float((50 + used) * GIB), "rootfs_inodes_used": 1000.0 + used}
     container = ContainerReading(
-        name="main", cpu_usage_cores=40.0 + used, cpu_sys_cores=30.0 + used, extra=written, **_busy_group(used)
+        name="main",
+        cpu_usage_cores=40.0 + used,
+        cpu_sys_cores=30.0 + used,
+        throttled_cores=900.0 + used,
+        extra=written,
+        **_busy_group(used),
     )
     return PodReading(pod=of, containers=(container,))
 
@@ -54,7 +59,9 @@ def busy(of: Pod, used: int = 1) -> PodReading:
 def idle(of: Pod) -> PodReading:
     """Next to nothing of everything."""
     written = {"rootfs_used_bytes": 1.0, "rootfs_inodes_used": 1.0}
-    container = ContainerReading(name="main", cpu_usage_cores=0.1, cpu_sys_cores=0.01, extra=written, **_idle_group())
+    container = ContainerReading(
+        name="main", cpu_usage_cores=0.1, cpu_sys_cores=0.01, throttled_cores=0.0, extra=written, **_idle_group()
+    )
     return PodReading(pod=of, containers=(container,))
 
 
@@ -113,6 +120,7 @@ def sample(readings: Sequence[PodReading], *, low: bool, step: int = 0) -> NodeS
         load1=9000.0 if low else 1.0,
         load5=9000.0 if low else 1.0,
         cpu_usage_cores=48.0 if low else 0.0,
+        cpu_steal_cores=9.0 if low else 0.0,
         cpus=CpuUsage(cpus="0-47", busy_percent=(100 if low else 0,) * 48),
         **dict.fromkeys(_RATES, 1e9 if low else 0.0),
         extra=extra,

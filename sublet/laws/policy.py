@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
-from services.advisor.core.model.view import ContainerView, View
+from services.advisor.core.model.view import ContainerView, Signs, View
 from services.advisor.core.policy import Policy
 from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
@@ -90,6 +90,19 @@ def more_load_never_gives_tenants_less(policy: AnyPolicy, view: View, more_cores
     less, more = _advise(policy, view), _advise(policy, replace(view, containers=tuple(changed)))
     assert more.sizes.share_cpus >= less.sizes.share_cpus
     assert more.sizes.reclaimed_cpu_millis <= less.sizes.reclaimed_cpu_millis
+
+
+@_law(view=_views, waiting=st.floats(0, 1e9), more_tasks=st.floats(0, 64))
+def tenants_that_wait_for_a_cpu_never_get_less(
+    policy: AnyPolicy, view: View, waiting: float, more_tasks: float
+) -> None:
+    """Use alone does not show who is squeezed; a figure beyond the machine counts as the machine."""
+    less = _advise(policy, replace(view, signs=Signs(waiting)))
+    more = _advise(policy, replace(view, signs=Signs(waiting + more_tasks)))
+    assert more.sizes.share_cpus >= less.sizes.share_cpus
+    assert more.sizes.reclaimed_cpu_millis <= less.sizes.reclaimed_cpu_millis
+    if any(container.cpu.usage_cores is not None for container in view.of("shared_cores")):
+        assert more.demand.cores >= min(waiting + more_tasks, view.bounds.cpus) - 1e-6
 
 
 @_law(view=_views, newcomers=_containers)

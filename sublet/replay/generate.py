@@ -100,7 +100,6 @@ class _Running:
             "load1": self._load1,
             "load5": self._load5,
             "runnable_tasks": round(cores + waiting),
-            "sched_wait_tasks": waiting,
             "memory_rss_bytes": self._rss_bytes,
             "memory_cache_bytes": 256 << 20,
         }

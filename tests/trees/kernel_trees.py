@@ -197,7 +197,7 @@ workingset_activate_file 7
 V1_CPU_STAT = """\
 nr_periods {periods}
 nr_throttled {throttled}
-throttled_time 100353
+throttled_time 100000
 nr_bursts 0
 burst_time 0
 """

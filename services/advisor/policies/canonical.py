@@ -37,7 +37,7 @@ def judge(_state: None, view: View, _now_s: float, settings: CanonicalSettings) 
     """The sum of the containers' estimates, and at least what their pool as a whole was seen to use.
 
     A sample made early because the tenants woke shows that first in their pool (services.metrics.app). Tasks that wait
-    for a CPU are left out on purpose: where the hypervisor takes time away they wait as well, and no CPU more helps.
+    for a CPU are left out: Katalyst's formula has none, and the round adds them to every policy's demand.
     """
     factor, fallback = settings.usage_factor, view.bounds.fallback_cores
     estimates = _estimates(view.containers, factor, fallback)

@@ -6,7 +6,8 @@ The kernel counts it in three places, none of them always there:
   turn, which says nothing about tasks that wait for each other inside it, and is therefore not used;
 - `/proc/<tid>/schedstat`, of each task (CONFIG_SCHED_INFO): a container's figure is their sum. A task that ended
   between two readings takes its last wait with it.
-On v2 the container's `cpu_pressure` tells the same more cheaply, as a share of time.
+Waits for a quota and for a hypervisor are in it (docs/facts/linux-cpu.md#run-delay). On v2 the container's
+`cpu_pressure` tells less and more cheaply: the share of time in which there was any waiting task.
 """
 
 from services.metrics.core.figures.figure import Figure, Rate, Total

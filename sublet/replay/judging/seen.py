@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from services.advisor.core.model.containers import Containers
 from services.advisor.core.model.figures import Figures
 from services.advisor.core.model.view import CPU_TENANTS, ContainerView, Signs, View
+from services.advisor.core.model.wait import Wait
 from shared.core.copies import copier
 
 PATIENCE_S = 30.0
@@ -82,6 +83,7 @@ def _shared(container: ContainerView, wanted_cores: float, queue: TenantQueue) -
         part * queue.served_cores,
         None if cpu.load1 is None else cpu.load1 + part * queue.load1,
         None if cpu.load5 is None else cpu.load5 + part * queue.load5,
+        Wait((cpu.wait.for_cpus or 0.0) + part * queue.waiting_tasks, cpu.wait.for_others),
     )
     runnable = None if container.runnable is None else container.runnable + part * queue.waiting_tasks
     return _measured(container, figures, runnable)

@@ -17,8 +17,8 @@ def test_the_folder_holds_the_default_policy_under_its_files_name() -> None:
     assert all(policy.name == name for name, policy in POLICIES.items())
 
 
-def test_there_are_eight_laws() -> None:
-    assert len(LAWS) == 8
+def test_there_are_nine_laws() -> None:
+    assert len(LAWS) == 9
 
 
 @pytest.mark.parametrize("law", [pytest.param(law, id=name.replace(" ", "_")) for name, law in LAWS.items()])

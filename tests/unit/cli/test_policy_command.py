@@ -30,7 +30,7 @@ def module(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two laws instead of eight: the other tests of policies run all of them."""
+    """Two laws instead of nine: the other tests of policies run all of them."""
     from sublet.laws import policy
 
     monkeypatch.setattr(policy, "LAWS", {name: policy.LAWS[name] for name in QUICK})

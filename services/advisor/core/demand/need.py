@@ -19,9 +19,15 @@ def need_cores(figures: Figures) -> float | None:
 def pool_need_cores(view: View) -> float:
     """What the tenants' pool as a whole uses, and the tasks that wait in it for a CPU; 0 where it is not measured.
 
-    A pool that is too small shows it here at once: a minute before the load averages, and whatever its size.
+    A pool that is too small shows it here at once: a minute before the load averages, and whatever its size. A wrong
+    or hostile figure of waiting is bounded by the machine.
     """
-    return 0.0 if view.tenants_usage_cores is None else view.tenants_usage_cores + (view.signs.waiting_tasks or 0.0)
+    used, waiting = view.tenants_usage_cores, view.signs.waiting_tasks or 0.0
+    if waiting:
+        of_containers = (c.cpu.usage_cores for c in view.of("shared_cores") if c.cpu.usage_cores is not None)
+        used = max(used or 0.0, total_cores(of_containers))
+        return max(used, min(used + waiting, view.bounds.cpus))
+    return used or 0.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+from services.advisor.core.model.wait import NOT_MEASURED, Wait
+
 
 @dataclass(frozen=True, slots=True)
 class Figures:
@@ -10,6 +12,7 @@ class Figures:
     usage_cores: float | None = None
     load1: float | None = None
     load5: float | None = None
+    wait: Wait = NOT_MEASURED
 
 
 @dataclass(frozen=True, slots=True)

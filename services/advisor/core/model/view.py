@@ -1,5 +1,7 @@
 """The view is what a policy sees: containers that hold resources, and the node's memory, from one sample."""
 
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from services.advisor.core.model.containers import Containers, once
@@ -57,10 +59,21 @@ class Signs:
     """How the tenants of a region fare as a whole; None where not measured."""
 
     waiting_tasks: float | None = None
-    """Runnable tasks that waited for a CPU, on average."""
+    """Runnable tasks that waited for a CPU, on average, and that more CPUs would have served."""
     pressure_percent: float | None = None
     """Part of the last 10 s in which at least one task waited for a CPU (PSI)."""
     cycles_per_instruction: float | None = None
+    waiting_for_others: float = 0.0
+    """Runnable tasks that waited for their own quota or for the hypervisor, on average."""
+
+
+def waiting_signs(containers: Iterable[ContainerView]) -> Signs:
+    """What the shared ones of these containers wait for together, as far as it is measured."""
+    waits = [c.cpu.wait for c in containers if c.qos == "shared_cores" and c.cpu.wait.for_cpus is not None]
+    if not waits:
+        return Signs()
+    # The same sum in every order of the containers.
+    return Signs(math.fsum(w.for_cpus or 0.0 for w in waits), waiting_for_others=math.fsum(w.for_others for w in waits))
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,15 +1,17 @@
 """`view_of` makes the view of one sample: containers that hold resources, and the node's memory."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from services.advisor.core.model.containers import Containers
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
-from services.advisor.core.model.view import HOLDING, ContainerView, Signs, View
+from services.advisor.core.model.view import HOLDING, ContainerView, Signs, View, waiting_signs
+from services.advisor.core.model.wait import NO_QUOTA, NOT_MEASURED, Quota, Wait, stolen_ratio, wait_of
 from services.advisor.core.observation.placement import NO_PLACES, PodPlace, place_of
 from shared.contracts.pod import Container, Pod
-from shared.contracts.sample import ContainerReading, NodeSample, PodReading, PoolReading
+from shared.contracts.sample import ContainerReading, GroupReading, NodeSample, PodReading, PoolReading
 from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.core.cpus.cpuset import CpuSet
 
@@ -19,9 +21,11 @@ CPI_FIGURE = "cpi"
 
 def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] = NO_PLACES) -> View:
     """The view of a sample; pods that have ended hold nothing. `places`: where pods with CPUs of their own are."""
-    found = [view for reading in sample.pods if reading.pod.phase in HOLDING for view in _containers(reading, places)]
-    reclaimed, tenants = sample.pool(RECLAIM), sample.pool(SHARE)
     node = sample.node_reading
+    stolen = stolen_ratio(node.cpu_usage_cores, node.cpu_steal_cores)
+    holding = (reading for reading in sample.pods if reading.pod.phase in HOLDING)
+    found = [view for reading in holding for view in _containers(reading, places, stolen)]
+    reclaimed, tenants = sample.pool(RECLAIM), sample.pool(SHARE)
     # Kernels before 3.14 have no MemAvailable; free memory is the smaller figure, and so the careful one.
     available = node.memory_free_bytes if node.memory_available_bytes is None else node.memory_available_bytes
     return View(
@@ -40,7 +44,7 @@ def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] =
         node_usage_cores=node.cpu_usage_cores,
         reclaimed_usage_cores=reclaimed.cpu_usage_cores if reclaimed else None,
         applications_usage_cores=_applications_cores(sample),
-        signs=_signs(tenants) if tenants else Signs(),
+        signs=_signs(tenants, found, stolen),
     )
 
 
@@ -56,13 +60,33 @@ def _numas(sample: NodeSample, bounds: Bounds) -> tuple[tuple[int, int], ...]:
     return tuple(node for node in numas if node[1]) if sum(cpus for _, cpus in numas) == bounds.cpus else ()
 
 
-def _signs(pool: PoolReading) -> Signs:
+def _signs(pool: PoolReading | None, containers: Iterable[ContainerView], stolen: float) -> Signs:
+    """How the tenants fare: of their containers where these tell what they wait for, else of their pool."""
+    signs = waiting_signs(containers)
+    if pool is None:
+        return signs
+    if signs.waiting_tasks is None:
+        wait = _wait(pool, NO_QUOTA, stolen)
+        signs = Signs(wait.for_cpus, waiting_for_others=wait.for_others)
     pressure = pool.cpu_pressure
-    return Signs(
-        waiting_tasks=pool.sched_wait_tasks,
+    return replace(
+        signs,
         pressure_percent=None if pressure is None else pressure.some_avg10_percent,
         cycles_per_instruction=pool.extra.get(CPI_FIGURE),
     )
+
+
+def _wait(group: GroupReading, quota: Quota, stolen: float) -> Wait:
+    """What the group's tasks waited for. Where nobody counts them, pressure tells of one on each CPU that it used."""
+    usage, waiting = group.cpu_usage_cores, group.sched_wait_tasks
+    if usage is None:
+        return NOT_MEASURED
+    if waiting is None:
+        if group.cpu_pressure is None:
+            return NOT_MEASURED
+        # docs/facts/linux-cpu.md#pressure
+        waiting = group.cpu_pressure.some_avg10_percent / 100 * max(1.0, usage)
+    return wait_of(usage, waiting, quota, stolen)
 
 
 def has_no_rates(sample: NodeSample, view: View) -> bool:
@@ -73,32 +97,34 @@ def has_no_rates(sample: NodeSample, view: View) -> bool:
     return sample.window_s is None and any(c.cpu.usage_cores is None for c in view.of("shared_cores"))
 
 
-def _containers(reading: PodReading, places: Mapping[str, PodPlace]) -> Iterator[ContainerView]:
+def _containers(reading: PodReading, places: Mapping[str, PodPlace], stolen: float) -> Iterator[ContainerView]:
     """Every container that was asked for or measured, whichever list it is in."""
     asked = {container.name: container for container in reading.pod.containers}
     measured = {container.name: container for container in reading.containers}
     place = place_of(reading.pod, places.get(reading.pod.uid))
     for name in asked | measured:
-        yield _container(reading.pod, place, name, asked.get(name), measured.get(name))
+        yield _container(reading.pod, place, asked.get(name), measured.get(name) or ContainerReading(name=name), stolen)
 
 
 def _container(
-    pod: Pod, place: PodPlace, name: str, asked: Container | None, measured: ContainerReading | None
+    pod: Pod, place: PodPlace, asked: Container | None, measured: ContainerReading, stolen: float
 ) -> ContainerView:
+    limit_cores = asked.cpu_limit_millis / 1000 if asked else 0.0
+    wait = _wait(measured, Quota(limit_cores, measured.throttled_cores or 0.0), stolen)
     return ContainerView(
         pod=pod.key,
         uid=pod.uid,
-        name=name,
+        name=measured.name,
         qos=pod.qos,
         request_cores=asked.cpu_request_millis / 1000 if asked else 0.0,
         request_bytes=asked.memory_request_bytes if asked else 0,
-        cpu=Figures(measured.cpu_usage_cores, measured.load1, measured.load5) if measured else Figures(),
-        memory=Resident(measured.memory_rss_bytes, measured.memory_cache_bytes) if measured else Resident(),
-        limit_cores=asked.cpu_limit_millis / 1000 if asked else 0.0,
+        cpu=Figures(measured.cpu_usage_cores, measured.load1, measured.load5, wait),
+        memory=Resident(measured.memory_rss_bytes, measured.memory_cache_bytes),
+        limit_cores=limit_cores,
         pool=place.pool,
         cpus_per_numa=place.cpus_per_numa,
         dedicated=place.dedicated,
         bound=place.bound,
         exclusive=place.exclusive,
-        runnable=measured.runnable_tasks if measured else None,
+        runnable=measured.runnable_tasks,
     )

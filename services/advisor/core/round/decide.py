@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from services.advisor.core.demand.want import wanting
 from services.advisor.core.model.figures import NodeMemory
 from services.advisor.core.model.machine import Bounds, reserved_memory_bytes
 from services.advisor.core.model.ramp import MAX_RAMP_DOWN_WAIT_S, Ramp, RampPace, followed_at_once
@@ -209,7 +210,8 @@ class _RoundBuilder:
             state = last.policy_state if region == SHARE else last.region_states.get(region)
         if state is None:
             state = self.chosen.learned.get(region)
-        self.states[region], self.demands[region] = judged(policy, state, view, self.now_s, self.chosen.settings)
+        self.states[region], demand = judged(policy, state, view, self.now_s, self.chosen.settings)
+        self.demands[region] = wanting(demand, view)
         return self.demands[region]
 
     def _round(self, sizes: PoolSizes, provision: Provision | None, isolation: Isolation) -> Round:

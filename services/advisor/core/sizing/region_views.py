@@ -8,7 +8,7 @@ from services.advisor.core.model.containers import once
 from services.advisor.core.model.ramp import Ramp
 from services.advisor.core.model.region import Region
 from services.advisor.core.model.shape import Footprint, Shape
-from services.advisor.core.model.view import ContainerView, Signs, View, containers_of
+from services.advisor.core.model.view import ContainerView, View, containers_of, waiting_signs
 from services.advisor.core.sizing.provision import footprint_alone, footprints_of
 from services.advisor.core.sizing.regions import plain, split
 from shared.core.cgroups.layout import SHARE
@@ -40,8 +40,9 @@ def region_views(
             own = _with_size(_rest(view, elsewhere), size, footprint.reserve_cores)
         else:
             own = replace(
-                view, containers=region.containers, tenants_usage_cores=None, signs=Signs(), region=region.name,
-                size_cpus=size, region_reserve_cores=footprint.reserve_cores,
+                view, containers=region.containers, tenants_usage_cores=None,
+                signs=waiting_signs(region.containers), region=region.name, size_cpus=size,
+                region_reserve_cores=footprint.reserve_cores,
             )  # fmt: skip
         seen.append((region, footprint, own))
     return seen
@@ -71,7 +72,7 @@ def _without_repetition(regions: tuple[Region, ...]) -> tuple[Region, ...]:
 def _rest(view: View, elsewhere: list[ContainerView]) -> View:
     """The view of the share pool: without the containers of other regions, and without their part of the usage.
 
-    How the tenants fare as a whole says little of one pool where there are several.
+    How the tenants fare as a whole says little of one pool where there are several; what waits is known by container.
     """
     if not elsewhere:
         return view
@@ -83,4 +84,5 @@ def _rest(view: View, elsewhere: list[ContainerView]) -> View:
         usage = max(0.0, usage - theirs)
     containers = tuple(c for c in view.containers if (c.uid, c.name) not in keys)
     others = math.fsum(c.cpu.usage_cores or 0.0 for c in elsewhere)
-    return replace(view, containers=containers, tenants_usage_cores=usage, elsewhere_usage_cores=others, signs=Signs())
+    signs = waiting_signs(containers)
+    return replace(view, containers=containers, tenants_usage_cores=usage, elsewhere_usage_cores=others, signs=signs)

@@ -19,9 +19,9 @@ from shared.core.cgroups.kubelet_layout import CONFIG_PREFIX
 from shared.core.pods.metadata import LABELS_READ
 
 SUMS = (
-    "cpu_usage_cores", "cpu_sys_cores", "load1", "load5", "runnable_tasks", "sched_wait_tasks", "memory_usage_bytes",
-    "memory_rss_bytes", "memory_cache_bytes", "memory_working_set_bytes", "memory_shmem_bytes", "disk_read_bytes_per_s",
-    "disk_write_bytes_per_s",
+    "cpu_usage_cores", "cpu_sys_cores", "load1", "load5", "runnable_tasks", "sched_wait_tasks", "throttled_cores",
+    "memory_usage_bytes", "memory_rss_bytes", "memory_cache_bytes", "memory_working_set_bytes", "memory_shmem_bytes",
+    "disk_read_bytes_per_s", "disk_write_bytes_per_s",
 )  # fmt: skip
 """What may be added up over containers."""
 FEWEST = ("cpu_usage_cores", "memory_usage_bytes", "memory_working_set_bytes", "memory_rss_bytes")
