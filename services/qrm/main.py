@@ -1,5 +1,6 @@
 """Wiring of qrm: real cgroups, this substrate's pods, the topology of this host, the lease and its watchdog."""
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
@@ -25,6 +26,7 @@ from shared import telemetry
 from shared.adapters.files.boot import this_boot
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.kubelet_tree import find_layout
+from shared.adapters.host.own_pod import OwnPod
 from shared.adapters.host.sysfs import offline_cpus, read_topology
 from shared.adapters.pod_sources import pod_source
 from shared.app import App, Context, Plan
@@ -90,15 +92,16 @@ def build(context: Context) -> App:
     cgroups = Cgroups(common.host_root)
     layout: Layout = OwnLayout(settings.top_group)
     pins: Callable[[], Mapping[str, CpuSet]] = dict
-    if common.substrate == "kubernetes":
+    in_pod = common.substrate == "kubernetes"
+    if in_pod:
         layout = find_layout(cgroups)
         pins = KernelPins(cgroups, layout, pod_source(common)).read
     machine = _machine(common, cgroups, pins)
     lease = None
     # The simulator's tree of files has no processes whose CPUs somebody would have to take back.
     if settings.keeper and common.substrate != "sim":
-        resident = common.substrate == "kubernetes"  # there it is a container of the agent's pod
-        lease = LeaseClient(common.state_dir, common.host_root, layout.top, resident=resident)
+        # In a cluster it is a container of the agent's pod.
+        lease = LeaseClient(common.state_dir, common.host_root, layout.top, resident=in_pod)
     ports = QrmPorts(
         machine=machine,
         groups=CgroupGroups(
@@ -109,6 +112,7 @@ def build(context: Context) -> App:
         offloader=OffloadLoop(CgroupOffloader(cgroups), layout, context.clock),
         starts=StartWatch(cgroups, layout, process_name(common.host_root)),
         checkpoints=CheckpointWriter(CheckpointFile(common.state_dir, context.wire.node)),
+        own_pod=OwnPod(cgroups, layout, os.getpid()) if in_pod and common.scheduling != "none" else None,
     )
     return QrmApp(context, ports, settings)
 

@@ -251,6 +251,14 @@ class StartingPods(Protocol):
         ...
 
 
+class RaisedWeight(Protocol):
+    """The weight of the pod that this process is in."""
+
+    def raise_weight(self) -> None:
+        """Let it go before others of its kind, as far as the kernel permits it; may be asked again."""
+        ...
+
+
 class FormerValueStore(Protocol):
     """Keeps what groups had before Sublet wrote to them, for as long as this boot lasts."""
 
@@ -304,3 +312,5 @@ class QrmPorts:
     offloader: Offloader
     starts: StartingPods
     checkpoints: CheckpointStore
+    own_pod: RaisedWeight | None = None
+    """None where this process is in no pod, or is not to go before others."""

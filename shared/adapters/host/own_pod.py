@@ -1,0 +1,45 @@
+"""`OwnPod` lets the agent's own pod weigh as one that asked for a whole CPU, though it asks for far less.
+
+Kubelet makes a pod's weight of its request. An agent uses little of a CPU, and where others keep all CPUs busy it is to
+have that little at once (docs/facts/linux-scheduling.md#weight-of-a-small-request).
+"""
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from shared.adapters.host.cgroup import Cgroups
+from shared.core.cgroups.knobs import SHARES_PER_CORE, Knob, to_file
+from shared.core.cgroups.layout import Layout
+
+
+@dataclass(slots=True)
+class OwnPod:
+    """The groups of the pod, and of the container in it, that a process of this host is in."""
+
+    cgroups: Cgroups
+    layout: Layout
+    pid: int
+    _raised: bool = False
+
+    def raise_weight(self) -> None:
+        """Raise it, once; what weighs more stays, and a refusal leaves what kubelet gave."""
+        if self._raised:
+            return
+        self._raised = True
+        wanted = int(to_file(Knob.CPU_SHARES, SHARES_PER_CORE, self.cgroups.version))
+        with contextlib.suppress(OSError):
+            for group in self._groups():
+                found = self.cgroups.raw(group, Knob.CPU_SHARES)
+                if found is not None and int(found) < wanted:
+                    self.cgroups.write(group, Knob.CPU_SHARES, SHARES_PER_CORE)
+
+    def _groups(self) -> Iterator[str]:
+        """The pod's group and the container's; none where the process is in no pod."""
+        for home in self.layout.homes:
+            for pod in self.cgroups.children(home):
+                for container in self.cgroups.children(f"{home}/{pod}"):
+                    group = f"{home}/{pod}/{container}"
+                    if str(self.pid) in (self.cgroups.text(group, "cgroup.procs", "cpu") or "").split():
+                        yield from (f"{home}/{pod}", group)
+                        return
