@@ -3,7 +3,7 @@
     python -m bench.source_cost [pods]
 
 "At rest" counts a gated source once in three quarters of its longest age, which is what the turns give on average;
-"all moving" counts it in every pass.
+"all moving" counts it in every pass, or once in its pause.
 """
 
 import statistics
@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from bench.rigs.metrics import PERIOD_S, Rig, rig
+from bench.rigs.metrics import PERIOD_S, REST_PERIOD_S, Rig, rig
 from bench.rigs.report import Row, machine
 from services.metrics.core.figures.figure import Total
 from services.metrics.core.figures.target import Kind, Target
@@ -26,7 +26,8 @@ USUAL_TURN = 0.75
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """One source on one kind of target. `reading_us`: one target once; `every_s` None: in every pass."""
+    """One source on one kind of target. `reading_us`: one target once; `every_s` None: in every pass; `pause_s`: how
+    often while it goes on moving, at most."""
 
     source: str
     declared: str
@@ -34,6 +35,7 @@ class Cost:
     targets: int
     reading_us: float
     every_s: float | None
+    pause_s: float = 0.0
 
     @property
     def pass_us(self) -> float:
@@ -42,13 +44,14 @@ class Cost:
 
     @property
     def moving(self) -> float:
-        """Share of a core where all are read in every pass of the default period."""
-        return self.pass_us / 1e6 / PERIOD_S
+        """Share of a core where all move without end, at the default period."""
+        return self.pass_us / 1e6 / max(PERIOD_S, self.pause_s)
 
     @property
     def at_rest(self) -> float:
-        """Share of a core where nothing moves."""
-        return self.moving * (1.0 if self.every_s is None else PERIOD_S / max(PERIOD_S, self.every_s * USUAL_TURN))
+        """Share of a core where nothing moves, at the period of a node at rest."""
+        every_s = 0.0 if self.every_s is None else self.every_s * USUAL_TURN
+        return self.pass_us / 1e6 / max(REST_PERIOD_S, every_s)
 
 
 def costs(here: Rig) -> Iterator[Cost]:
@@ -60,7 +63,8 @@ def costs(here: Rig) -> Iterator[Cost]:
             if own and not all(isinstance(figure, Total) for figure in figures):
                 gate = source.gates.get(kind)
                 spent = statistics.median(_spent_us(here, source, own) for _ in range(ROUNDS))
-                yield Cost(name, source.cost, kind, len(own), spent / len(own), gate.every_s if gate else None)
+                often = (gate.every_s, gate.pause_s) if gate else (None, 0.0)
+                yield Cost(name, source.cost, kind, len(own), spent / len(own), *often)
 
 
 def _spent_us(here: Rig, source: Source, targets: Sequence[Target]) -> float:
