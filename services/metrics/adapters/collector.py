@@ -133,13 +133,13 @@ class Collector:
                 found[name] = SourceReading(now_s, raw)
                 watched.update(raw)
         # Only where all were read: a source that failed might have said something new.
-        if len(found) == len(always) and (same := cache.unchanged(found, now_s)) is not None:
+        if len(found) == len(always) and (same := cache.unchanged(found, gated, now_s)) is not None:
             return same
         found |= self._gated_readings(_Visit(target, cache, watched, now_s), gated, failures)
         reading = TargetReading(now_s, found, identity)
         # Of containers alone: they are hundreds, mostly at rest; pools and the node move in every pass.
         if target.kind == "container":
-            cache.store_whole(reading, ((name, gate) for name, _, gate in gated))
+            cache.store_whole(reading)
         return reading
 
     def _unreadable(self, target: Target, error: Exception, failures: dict[str, str]) -> TargetReading | None:

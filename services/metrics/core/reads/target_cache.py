@@ -1,12 +1,15 @@
 """Keep the readings of one target from pass to pass, to leave dear files alone while they would say the same."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.metrics.core.figures.results import SourceReading, TargetReading
 from services.metrics.core.figures.values import Raw
 from services.metrics.core.reads.gates import Gate, LastRead, due, pause_ends_s
+
+GatedSources = Sequence[tuple[str, object, Gate]]
+"""Name of a source, the source, and its gate."""
 
 
 @dataclass(slots=True)
@@ -17,8 +20,8 @@ class TargetCache:
     turn: float
     _gated: dict[str, tuple[SourceReading, LastRead]] = field(default_factory=dict)
     _reading: TargetReading | None = None
-    _valid_until_s: float = -math.inf
-    """Until then nothing behind a gate is due, unless something moves."""
+    _valid: tuple[GatedSources, float] | None = None
+    """For these sources, until when nothing is due, unless something moves; None: not reckoned yet."""
 
     def still_valid(self, name: str, gate: Gate, watched: Raw, now_s: float) -> tuple[SourceReading | None, bool]:
         """The last reading of a source where it need not be read, and whether something has moved since."""
@@ -37,31 +40,33 @@ class TargetCache:
         """Forget what a source had read that has failed now."""
         self._gated.pop(name, None)
 
-    def store_whole(self, reading: TargetReading, gates: Iterable[tuple[str, Gate]]) -> None:
-        """Store a whole reading; it is valid until a source behind a gate is due.
+    def store_whole(self, reading: TargetReading) -> None:
+        """Store a whole reading."""
+        self._reading, self._valid = reading, None
 
-        Not at all where one has been read for the first time or has failed: it must be read in the next pass.
-        """
-        self._reading, ends = reading, [math.inf]
-        for name, gate in gates:
-            known = self._gated.get(name)
-            ends.append(-math.inf if known is None else self._ends_s(gate, known[1]))
-        self._valid_until_s = min(ends)
-
-    def _ends_s(self, gate: Gate, last: LastRead) -> float:
-        """Until when a reading holds if nothing moves any more."""
-        if last.first:
-            return -math.inf
-        end_s = last.at_s + gate.every_s * self.turn
-        return min(end_s, pause_ends_s(gate, last.at_s, self.turn)) if last.moving else end_s
-
-    def unchanged(self, always: Mapping[str, SourceReading], now_s: float) -> TargetReading | None:
+    def unchanged(
+        self, always: Mapping[str, SourceReading], gated: GatedSources, now_s: float
+    ) -> TargetReading | None:  # fmt: skip
         """The stored reading, where all that is read in every pass is as it was and nothing else is due."""
         last = self._reading
-        if last is None or now_s >= self._valid_until_s:
+        if last is None:
             return None
         for name, reading in always.items():
             before = last.sources.get(name)
             if before is None or before.raw != reading.raw:
                 return None
-        return last
+        # Reckoned here and not when it is stored: what moves never comes so far. The very same list in each pass, but
+        # another in a whole one.
+        if self._valid is None or self._valid[0] is not gated:
+            self._valid = (gated, min((self._ends_s(gate, name) for name, _, gate in gated), default=math.inf))
+        return last if now_s < self._valid[1] else None
+
+    def _ends_s(self, gate: Gate, name: str) -> float:
+        """Until when a source's reading holds if nothing moves any more: not at all where it has been read for the
+        first time or has failed."""
+        known = self._gated.get(name)
+        if known is None or known[1].first:
+            return -math.inf
+        last = known[1]
+        end_s = last.at_s + gate.every_s * self.turn
+        return min(end_s, pause_ends_s(gate, last.at_s, self.turn)) if last.moving else end_s
