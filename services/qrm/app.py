@@ -17,11 +17,12 @@ from services.qrm.core.statement import observing_text, offer_reason, writes_rea
 from services.qrm.core.writes.classes import tenant_millis
 from services.qrm.core.writes.group_settings import GroupSettings, pod_quotas, quota_millis
 from services.qrm.core.writes.outcome import WriteOutcome
+from services.qrm.core.writes.present import Members
 from services.qrm.idle_class import as_kernel_can
 from services.qrm.inventory import PodInventory
 from services.qrm.lease.group_restorer import GroupRestorer
 from services.qrm.lease.renewal import LeaseRenewal
-from services.qrm.ports import Members, QrmPorts
+from services.qrm.ports import QrmPorts
 from services.qrm.quota_steps import QuotaSteps
 from services.qrm.settings import NAME, OffloadSettings, QrmSettings
 from shared import telemetry

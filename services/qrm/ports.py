@@ -11,6 +11,7 @@ from services.qrm.core.starting import StartRules
 from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
 from services.qrm.core.writes.plan import WantedSets
+from services.qrm.core.writes.present import Members
 from services.qrm.settings import OffloadSettings
 from shared.contracts.advice import CacheDrop, PoolAdvice
 from shared.contracts.pod import Pod
@@ -19,9 +20,6 @@ from shared.core.cgroups.layout import Layout
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
 from shared.ports import PodSource
-
-Members = tuple[Mapping[str, int], ...]
-"""The pods' groups by home, each with a number that another group of the same name does not have."""
 
 
 class UsableMachine(Protocol):

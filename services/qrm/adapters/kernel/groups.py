@@ -18,14 +18,15 @@ from services.qrm.core.isolation.wanted import may_be_given, may_have_quotas, wa
 from services.qrm.core.memory.limits import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.turns import Turns
-from services.qrm.core.writes.classes import RECLAIMED, lowest, wanted_groups, weights
+from services.qrm.core.writes.classes import RECLAIMED, lowest, weights
 from services.qrm.core.writes.foreign import ForeignWatch
 from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.kubelet_defaults import default_limits, restore_weight
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
 from services.qrm.core.writes.plan import Sets, WantedSets, plan_writes
+from services.qrm.core.writes.present import Members, Present, WantedGroups
 from services.qrm.former_values import FormerValues
-from services.qrm.ports import CacheControl, FormerValueStore, Members
+from services.qrm.ports import CacheControl, FormerValueStore
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Write
 from shared.core.cgroups.layout import RECLAIM, SHARE, Layout, OwnLayout
@@ -41,19 +42,6 @@ class _Verified:
     wanted: Mapping[str, WantedSets]
     members: Members
     outcome: WriteOutcome
-
-
-@dataclass(frozen=True, slots=True)
-class _Present:
-    """The pods that have groups and are not pinned, by their group, and what that follows from."""
-
-    pods: Sequence[Pod]
-    members: Members
-    pinned: Mapping[str, CpuSet]
-    groups: Mapping[str, Pod]
-
-
-NOBODY = _Present((), (), {}, {})
 
 
 class CgroupGroups:
@@ -85,32 +73,19 @@ class CgroupGroups:
         """Whether an earlier life may have written anything, and nothing on record says what."""
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
-        self._turns = Turns()
-        self._present = NOBODY
+        self._turns, self._named = Turns(), WantedGroups(self.layout)
         self._weighed: dict[str, bool] = {}
         """By reclaimed pod's group whether it was given kubelet's weight, where the kernel has it so."""
 
     def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> dict[str, WantedSets]:
         """What every class group shall have for this arrangement, and every pod's group that exists."""
-        return self._wanted(arrangement, self._present_now(pods, self.members()).groups)
+        return self._wanted(arrangement, self._present(pods))
 
-    def _wanted(self, arrangement: Arrangement, present: Mapping[str, Pod]) -> dict[str, WantedSets]:
-        # Where every pod follows its class there is no need to name it: naming costs a read of each group.
-        named = list(present.values()) if arrangement.owned or not self.layout.classes else ()
-        owned = {**arrangement.owned, **arrangement.starting}
-        whole = Sets(self._machine.usable, self._machine.mems)
-        return wanted_groups(arrangement.pools, whole, self.layout, named, owned)
+    def _wanted(self, arrangement: Arrangement, present: Present) -> dict[str, WantedSets]:
+        return self._named.wanted(arrangement, present, Sets(self._machine.usable, self._machine.mems))
 
-    def _present_now(self, pods: Sequence[Pod], members: Members) -> _Present:
-        last, pinned = self._present, self._machine.pinned_pods
-        # Mostly the same: to name the groups of hundreds of pods is nearly all that this costs.
-        if pods is not last.pods or (members, pinned) != (last.members, last.pinned):
-            there = {f"{home}/{n}" for home, names in zip(self.layout.homes, members, strict=True) for n in names}
-            named = ((self.layout.pod_group(pod), pod) for pod in pods)
-            # Whoever pinned a pod writes its sets.
-            groups = {group: pod for group, pod in named if group in there and pod.uid not in pinned}
-            self._present = _Present(pods, members, pinned, groups)
-        return self._present
+    def _present(self, pods: Sequence[Pod]) -> Present:
+        return self._named.present(pods, self.members(), self._machine.pinned_pods)
 
     @property
     def numas(self) -> Mapping[int, CpuSet]:
@@ -128,7 +103,7 @@ class CgroupGroups:
 
     def in_force(self, pods: Sequence[Pod]) -> WriteOutcome:
         """What is in force now; nothing is written."""
-        return self._writer.in_force(self._fixed or self._present_now(pods, self.members()).groups.keys())
+        return self._writer.in_force(self._fixed or self._present(pods).groups.keys())
 
     def cpus_of(self, pods: Sequence[Pod]) -> dict[str, CpuSet]:
         """The CPUs that pods have now by UID, as the kernel says."""
@@ -150,7 +125,7 @@ class CgroupGroups:
         else makes the groups, reclaimed pods are held to their own limits.
         """
         # Listed once: what comes meanwhile is seen by the next look for new groups.
-        present = self._present_now(pods, self.members())
+        present = self._present(pods)
         outcome, turn = self._apply_sets(arrangement, present, settings, now_s, verify_s)
         there, own = list(present.groups.values()), self._pod_limits
         # Not before a pod is known: what the life before gave it would be taken away and given again.
@@ -182,10 +157,10 @@ class CgroupGroups:
         return replace(outcome.with_problems(problems), lacking=lacking, unheeded=unheeded)
 
     def _apply_sets(
-        self, arrangement: Arrangement, present: _Present, settings: GroupSettings, now_s: float, verify_s: float
+        self, arrangement: Arrangement, present: Present, settings: GroupSettings, now_s: float, verify_s: float
     ) -> tuple[WriteOutcome, Collection[str] | None]:
         """The outcome, and the groups whose turn it was; None where everything was read."""
-        wanted, last = self._wanted(arrangement, present.groups), self._verified
+        wanted, last = self._wanted(arrangement, present), self._verified
         # Most passes change nothing, and reading the groups of hundreds of pods is nearly all that they would cost.
         if last is not None and verify_s > 0 and (last.wanted, last.members) == (wanted, present.members):
             turn = self._turns.due(now_s, verify_s)
