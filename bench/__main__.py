@@ -15,6 +15,7 @@ from bench import (
     metrics_pass,
     node_metric,
     reaction,
+    replay,
     service_passes,
     source_cost,
     stored,
@@ -29,6 +30,7 @@ from sublet.host.preflight import check_host
 NAME = "host"
 MODULES = (
     reaction, breach, stored, footprint, metrics_pass, service_passes, source_cost, calculators, webhook, node_metric,
+    replay,
 )  # fmt: skip
 PARTS = {part.__name__.rpartition(".")[2]: part for part in MODULES}
 

@@ -20,8 +20,9 @@ from services.advisor.core.demand.suppress import (
     WorkloadUse,
     best_effort_budget_millis,
 )
+from services.advisor.core.model.containers import once
 from services.advisor.core.model.machine import Bounds
-from services.advisor.core.model.view import ContainerView, View
+from services.advisor.core.model.view import ContainerView, View, containers_of
 from shared.core.pydantic_words import first_fault
 from shared.errors import BadConfig
 from sublet.replay.contender import Decider, Sizes
@@ -83,6 +84,13 @@ def katalyst_estimate_cores(container: ContainerView, factor: float = KATALYST_D
     return max(known) if known else container.request_cores or 4.0
 
 
+@once
+def katalyst_required_cores(containers: tuple[ContainerView, ...], factor: float) -> float:
+    """What the share pool requires: estimates of shared containers, requests of dedicated ones."""
+    shared = math.fsum([katalyst_estimate_cores(c, factor) for c in containers_of(containers, ("shared_cores",))])
+    return shared + math.fsum([c.request_cores for c in containers_of(containers, ("dedicated_cores",))])
+
+
 @dataclass(frozen=True, slots=True)
 class KatalystPool:
     """The share pool of one node, and when it last became smaller."""
@@ -127,9 +135,7 @@ class Katalyst:
     def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:  # noqa: ARG002
         """See `Decider`: all rounds that are due, on the figures of this frame."""
         cpus = view.bounds.cpus
-        containers = view.of("shared_cores")
-        required = math.fsum(katalyst_estimate_cores(c, self._regulator.knobs.factor) for c in containers)
-        required += math.fsum(c.request_cores for c in view.of("dedicated_cores"))
+        required = katalyst_required_cores(view.containers, self._regulator.knobs.factor)
         self._next_s = max(self._next_s, now_s) if self._next_s == -math.inf else self._next_s
         while self._next_s <= now_s:
             self._pool = self._regulator.round(self._pool, required, self._next_s)
@@ -165,6 +171,14 @@ def batch_allocatable_millis(cpus: int, load: FrameLoad, reclaim_percent: int = 
     return max(0, cpus * 10 * reclaim_percent - used_millis)
 
 
+@once
+def koordinator_used_cores(containers: tuple[ContainerView, ...]) -> tuple[float, float]:
+    """What pods of higher priority use as far as it is measured, and with the requests of those that are not."""
+    tenants = [c for c in containers if c.qos != "reclaimed_cores"]
+    used = math.fsum([c.cpu.usage_cores or 0.0 for c in tenants])
+    return used, math.fsum([c.request_cores if c.cpu.usage_cores is None else c.cpu.usage_cores for c in tenants])
+
+
 class Koordinator:
     """CPU suppression by the last sample, and batch-cpu by the mean use of five minutes, reported each minute."""
 
@@ -180,9 +194,7 @@ class Koordinator:
     def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:
         """See `Decider`."""
         cpus = view.bounds.cpus
-        tenants = [c for c in view.containers if c.qos != "reclaimed_cores"]
-        used = math.fsum(c.cpu.usage_cores or 0.0 for c in tenants)
-        counted = math.fsum(c.request_cores if c.cpu.usage_cores is None else c.cpu.usage_cores for c in tenants)
+        used, counted = koordinator_used_cores(view.containers)
         load, percent = FrameLoad(used, system_cores), self._knobs.suppress
         if self._cpus is None:
             self._cpus, self._ticked_s = suppressed_cpus(cpus, load, None, 0, percent), now_s

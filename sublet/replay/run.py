@@ -7,6 +7,7 @@ frame follows from them (sublet/replay/judging/seen.py).
 from collections.abc import Iterable, Iterator, Sequence
 
 from services.advisor.core.model.view import View
+from shared.core.copies import copier
 from sublet.replay.batch import Batch, BatchRules
 from sublet.replay.contender import Contender, Sizes
 from sublet.replay.judging.seen import TenantQueue, as_seen
@@ -14,6 +15,8 @@ from sublet.replay.judging.total import Curve, ReplayOutcome, ReplayRow, ReplayT
 from sublet.replay.oracle import Oracle, OracleContender
 from sublet.replay.score import Score
 from sublet.replay.traces.frames import FrameLoad, ReplayFrame, Trace
+
+_with_bounds = copier(View, "bounds")
 
 
 class _Run:
@@ -118,12 +121,14 @@ def replay_node(trace: Trace, contenders: Sequence[Contender], rules: BatchRules
 
 def _replay_frames(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
     """Number of frames, and the time of the last one."""
-    # Contenders with the same bounds see the same view: it is made once.
+    # Contenders with the same bounds see the same view, all of them the same containers: these are made once.
     distinct = list(dict.fromkeys(run.bounds for run in runs))
     count, first_s, last_s = 0, None, 0.0
     for frame, loads in _with_loads(trace.to_replay()):
-        views = {bounds: frame.view(bounds) for bounds in distinct}
-        judge = frame.has_rates(views[distinct[0]])
+        seen = frame.view(distinct[0])
+        # All bounds are of the same CPUs: nothing else in a view depends on them.
+        views = {bounds: _with_bounds(seen, bounds) for bounds in distinct}
+        judge = frame.has_rates(seen)
         for run in runs:
             run.step(frame, views[run.bounds], loads, judge)
         first_s = frame.at_s if first_s is None else first_s

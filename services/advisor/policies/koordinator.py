@@ -24,7 +24,9 @@ from services.advisor.core.demand.suppress import (
     WorkloadUse,
     best_effort_budget_millis,
 )
+from services.advisor.core.model.containers import once
 from services.advisor.core.model.machine import reclaim_floor_cpus
+from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
 from services.advisor.core.policy import Demand, Policy
 from services.advisor.policies import canonical
@@ -109,13 +111,13 @@ def judge(last: SuppressState, view: View, now_s: float, settings: KoordinatorSe
         # The tenants' use is added as it is: in milli-cores of the budget a small request would be rounded away.
         others_millis = use.cpus * MILLIS - budget - _millis(use.tenants + use.elsewhere)
         cores = max(base.cores, use.tenants + others_millis / MILLIS - view.region_reserve_cores)
-    why = _reason(use, view, budget, settings)
+    why = Reasons(lambda: (_reason(use, view, budget, settings), *base.why))
     state = SuppressState(use.system, use.applications, quota, now_s)
-    return state, Demand(cores, base.memory_bytes, (why, *base.why), quota)
+    return state, Demand(cores, base.memory_bytes, why, quota)
 
 
 def _terms(view: View, last: SuppressState) -> BudgetTerms:
-    tenants = total_cores(_used_cores(c, view) for c in view.containers if c.qos != "reclaimed_cores")
+    tenants = _tenants_cores(view.containers, view.bounds.fallback_cores)
     # Their pool shows at once what wakes in it; a container only in the next sample.
     tenants = max(tenants, view.tenants_usage_cores or 0.0)
     reclaimed = view.reclaimed_usage_cores
@@ -131,12 +133,16 @@ def _terms(view: View, last: SuppressState) -> BudgetTerms:
     return BudgetTerms(view.bounds.cpus, tenants, view.elsewhere_usage_cores, reclaimed, system, applications)
 
 
-def _used_cores(container: ContainerView, view: View) -> float:
+@once
+def _tenants_cores(containers: tuple[ContainerView, ...], fallback: float) -> float:
+    return total_cores(_used_cores(c, fallback) for c in containers if c.qos != "reclaimed_cores")
+
+
+def _used_cores(container: ContainerView, fallback: float) -> float:
     """What is measured of a container, else what it asked for."""
     if container.cpu.usage_cores is not None:
         return container.cpu.usage_cores
-    fallback = view.bounds.fallback_cores if container.qos in CPU_TENANTS else 0.0
-    return requested_cores(container.request_cores, fallback)
+    return requested_cores(container.request_cores, fallback if container.qos in CPU_TENANTS else 0.0)
 
 
 def _quota_cores(last: SuppressState, view: View, budget_cores: float, now_s: float) -> float:

@@ -144,8 +144,11 @@ class _Tenant:
         self._load5 = 0.0
         self.pod = _pod(series.id, packing.pod_cores)
 
-    def figures(self, from_s: float, to_s: float) -> Cores | None:
-        """Use and loads in the time between two moments; None where it is not there. To be asked in order."""
+    def figures(self, from_s: float, to_s: float, kept: tuple[float, float]) -> Cores | None:
+        """Use and loads in the time between two moments; None where it is not there. To be asked in order.
+
+        `kept`: how much of the loads before is left after the time between the two (`_kept_loads`).
+        """
         use = self._use(from_s, to_s)
         if use is None:
             return None
@@ -154,9 +157,8 @@ class _Tenant:
         if self._load1 is None:
             self._load1 = self._load5 = use
         else:
-            step_s = to_s - from_s
-            self._load1 = use + (self._load1 - use) * math.exp(-step_s / LOAD1_S)
-            self._load5 = use + (self._load5 - use) * math.exp(-step_s / LOAD5_S)
+            self._load1 = use + (self._load1 - use) * kept[0]
+            self._load5 = use + (self._load5 - use) * kept[1]
         return use, self._load1, self._load5
 
     def _use(self, from_s: float, to_s: float) -> float | None:
@@ -171,6 +173,10 @@ class _Tenant:
             return cores[index]
         part = (at_s - times[index]) / (times[index + 1] - times[index])
         return cores[index] + (cores[index + 1] - cores[index]) * part
+
+
+def _kept_loads(passed_s: float) -> tuple[float, float]:
+    return math.exp(-passed_s / LOAD1_S), math.exp(-passed_s / LOAD5_S)
 
 
 def _fraction(text: str) -> float:
@@ -205,7 +211,8 @@ class _Resampled:
     def frames(self) -> Iterator[Frame]:
         """The frames as samples, once."""
         for number, (covers_s, from_s, to_s) in enumerate(self._times()):
-            found = [tenant.figures(from_s, to_s) for tenant in self._tenants]
+            kept = _kept_loads(to_s - from_s)
+            found = [tenant.figures(from_s, to_s, kept) for tenant in self._tenants]
             yield Frame(number * self._step_s, covers_s, self._sample(number, to_s - self._first_s, found))
 
     def columns(self) -> Iterator[ReplayFrame]:
@@ -213,7 +220,8 @@ class _Resampled:
         everybody = self._sample(0, 0.0, [(0.0, 0.0, 0.0)] * len(self._tenants))
         columns = TenantColumns(everybody, Bounds.of(self._cpus, smt=True))
         for number, (covers_s, from_s, to_s) in enumerate(self._times()):
-            found = [tenant.figures(from_s, to_s) for tenant in self._tenants]
+            kept = _kept_loads(to_s - from_s)
+            found = [tenant.figures(from_s, to_s, kept) for tenant in self._tenants]
             yield columns.frame(number * self._step_s, covers_s, _used(found), found)
 
     def _times(self) -> Iterator[tuple[float, float, float]]:

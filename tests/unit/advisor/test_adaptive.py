@@ -320,7 +320,7 @@ def test_a_small_node_keeps_its_margin_and_no_quarter_of_the_machine(cpus: int, 
         chosen = ConfiguredPolicy(POLICY, SETTINGS)
         last = decide(seen, ROUND_S * number, chosen, SizingRules(), last)
     sizes = present(last).sizes
-    assert sizes.why.numbers["reserve_cores"] == 0
+    assert sizes.why[0].numbers["reserve_cores"] == 0
     assert present(last).demand.cores == pytest.approx(0.25 + margin_cores, abs=0.05)
 
 

@@ -52,7 +52,7 @@ def test_nothing_is_added_to_the_demand_of_a_policy_that_owns_its_reserve() -> N
     assert round_of(COMMON, view_of(BIG, 10)).sizes.share_cpus == 14
     done = round_of(OWN, view_of(BIG, 10))
     assert done.sizes.share_cpus == 10
-    assert done.sizes.why.numbers["reserve_cores"] == 0
+    assert done.sizes.why[0].numbers["reserve_cores"] == 0
 
 
 def test_where_pools_overlap_nothing_is_added_either() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.advisor.core.model.machine import Bounds
@@ -13,7 +13,7 @@ from services.advisor.registry import known_policies
 from sublet.replay.batch import BatchRules
 from sublet.replay.contender import Contender, StaticContender, policy_of
 from sublet.replay.oracle import OracleContender
-from sublet.replay.peers import PEERS
+from sublet.replay.peers import PEERS, peer_of
 from sublet.replay.run import replay
 from sublet.replay.traces.columns import TenantColumns, variant_of
 from sublet.replay.traces.frames import Trace
@@ -58,6 +58,8 @@ def test_a_frame_without_a_sample_is_seen_as_one_with_a_sample(
             seen = one.view(bounds)
             assert other.view(bounds) == seen
             assert other.has_rates(seen) == one.has_rates(seen)
+        # The replay makes one view a frame, and gives it to all contenders on these CPUs with their own bounds.
+        assert replace(one.view(BOUNDS[0]), bounds=BOUNDS[2]) == one.view(BOUNDS[2])
 
 
 @pytest.mark.parametrize("contender", CONTENDERS, ids=lambda contender: contender.name)
@@ -70,6 +72,24 @@ def test_every_contender_decides_the_same_on_both(
     assert quick.columns is not None
     rows = [replay([trace], [contender], BatchRules(), plot_node="").rows for trace in (quick, slow)]
     assert rows[0] == rows[1]
+
+
+@settings(max_examples=12)
+@given(tenants=NODES, packing=PACKINGS)
+def test_a_row_is_the_same_alone_and_among_many(
+    tenants: Sequence[tuple[str, Sequence[float], int]], packing: Packing
+) -> None:
+    """Rows share what they ask of a frame's containers; settings of one must not leak into another."""
+    together = [
+        *CONTENDERS, policy_of("canonical=c2:usage_factor=2,reserve_cores=0"),
+        policy_of("canonical=c3:reserve_cores=9"), policy_of("adaptive=a2:margin_factor=1"),
+        peer_of("katalyst", "k2", {"factor": 2.0, "reserve": 0}),
+    ]  # fmt: skip
+    rows = replay([node(tenants, packing)], together, BatchRules(), plot_node="").rows
+    for contender, row in zip(together, rows, strict=True):
+        # With samples and one by one: nothing is shared but between the policy and the canonical one that it asks.
+        alone = replace(node(tenants, packing), columns=None)
+        assert replay([alone], [contender], BatchRules(), plot_node="").rows == (row,)
 
 
 def test_readings_of_one_uid_keep_their_own_figures() -> None:

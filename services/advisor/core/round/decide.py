@@ -225,7 +225,7 @@ class _RoundBuilder:
         def said() -> Iterator[Reason]:
             if instead:
                 yield Reason(rule=f"{instead}; {policy} decides")
-            yield from (*demand.why, sizes.why, memory_reason(view, demand.memory_bytes, reserved, memory))
+            yield from (*demand.why, *sizes.why, memory_reason(view, demand.memory_bytes, reserved, memory))
             if provision:
                 yield from region_reasons(provision, ramps)
 

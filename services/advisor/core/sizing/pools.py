@@ -11,10 +11,12 @@ evicted while tenants need more than usual.
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from services.advisor.core.model.machine import Bounds, reclaim_floor_cpus
 from services.advisor.core.model.ramp import Ramp, RampLimits
+from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.sizing.provision import Provision, Regulation
 from services.advisor.core.sizing.regulate import regulated, rounded
 from shared.contracts.envelope import Reason
@@ -51,7 +53,7 @@ class PoolSizes:
     overlap: bool
     reclaimed_cpu_millis: int
     ramp: Ramp
-    why: Reason
+    why: Sequence[Reason]
     mean_left: MeanLeft | None = None
     """Behind the offer of shared CPUs; None where each pool has its own."""
 
@@ -76,7 +78,8 @@ def disjoint_sizes(bounds: Bounds, provision: Provision, before: Ramp | None, *,
     """The three class pools of a machine with room for disjoint ones. `before`: the share pool's ramp so far."""
     assembled, share = provision.assembled, provision.regulated[SHARE]
     size, reclaim = assembled.size_of(SHARE), assembled.size_of(RECLAIM)
-    why = _reason("disjoint pools", bounds, _Step(share.wanted_cores, share.wanted_cpus, before, size, may_shrink))
+    step = _Step(share.wanted_cores, share.wanted_cpus, before, size, may_shrink)
+    why = Reasons(lambda: [_reason("disjoint pools", bounds, step)])
     return PoolSizes(size, reclaim, bounds.reserve_pool_cpus, False, reclaim * MILLIS, share.ramp, why)
 
 
@@ -88,7 +91,7 @@ def overlapping_sizes(bounds: Bounds, regulation: Regulation, required_cores: fl
     step, after = _regulated_millis(bounds, regulation, required_cores)
     floor = reclaim_floor_cpus(bounds.cpus)
     reclaim = max(floor, bounds.cpus - after.size // MILLIS)
-    why = _reason("overlapping pools", bounds, step)
+    why = Reasons(lambda: [_reason("overlapping pools", bounds, step)])
     offered = max(floor * MILLIS, bounds.cpus * MILLIS - after.size)
     return PoolSizes(bounds.cpus, reclaim, 0, True, offered, after, why)
 
@@ -110,8 +113,7 @@ def shared_sizes(
     if mean_left is not None and not regulation.may_shrink:
         mean = MeanLeft(min(mean.millis, mean_left.millis), mean.at_s)
     offered = min(int(mean.millis), int(MAX_OVERSOLD_RATIO) * reclaim * MILLIS)
-    why = _reason("shared CPUs", bounds, step)
-    why = why.model_copy(update={"numbers": {**why.numbers, "left": left, "mean_left": int(mean.millis)}})
+    why = Reasons(lambda: [_reason("shared CPUs", bounds, step, left=left, mean_left=int(mean.millis))])
     return PoolSizes(cpus - reclaim, reclaim, bounds.reserve_pool_cpus, True, offered, after, why, mean)
 
 
@@ -139,7 +141,7 @@ def _next(before: Ramp | None, limits: RampLimits, wanted: int, regulation: Regu
     return regulated(before, limits, regulation.now_s, least, before.size)
 
 
-def _reason(rule: str, bounds: Bounds, step: _Step) -> Reason:
+def _reason(rule: str, bounds: Bounds, step: _Step, **more: int) -> Reason:
     return Reason(
         rule=rule,
         numbers={
@@ -150,5 +152,6 @@ def _reason(rule: str, bounds: Bounds, step: _Step) -> Reason:
             "before": step.before.size if step.before else None,
             "size": step.size,
             "may_shrink": step.may_shrink,
+            **more,
         },
     )

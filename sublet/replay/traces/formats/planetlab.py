@@ -4,6 +4,7 @@ A machine becomes a tenant that requests `pod_cores`; 100 percent of the machine
 """
 
 from collections.abc import Iterable
+from functools import lru_cache
 
 from shared.errors import Refused
 from sublet.replay.traces.frames import Faults
@@ -48,6 +49,7 @@ def read_planetlab(name: str, lines: Iterable[str], pod_cores: float, faults: Fa
     return list(found.values())
 
 
+@lru_cache(maxsize=256)
 def _percent(text: str) -> int:
     """One value.
 
