@@ -10,6 +10,7 @@ from services.advisor.core.model.view import View
 from shared.core.copies import copier
 from sublet.replay.batch import Batch, BatchRules
 from sublet.replay.contender import Contender, Sizes
+from sublet.replay.judging.regrow import Regrow
 from sublet.replay.judging.seen import TenantQueue, as_seen
 from sublet.replay.judging.total import Curve, ReplayOutcome, ReplayRow, ReplayTotal
 from sublet.replay.oracle import Oracle, OracleContender
@@ -31,6 +32,7 @@ class _Run:
         self._sizes: Sizes | None = None
         self._batch = Batch(rules)
         self._queue = TenantQueue()
+        self._regrow, self._wanted_cores = Regrow(), 0.0
         self._violated = False
 
     def step(self, frame: ReplayFrame, view: View, loads: tuple[FrameLoad, FrameLoad], judge: bool) -> None:
@@ -49,11 +51,15 @@ class _Run:
             self._sizes.batch_cores,
         ):
             self.score.size_changes += 1
+        if before is not None:
+            self._regrow.offer(before.offered_cores, self._sizes.offered_cores, self._wanted_cores)
+        self._wanted_cores = load.tenants_cores
         self._batch.offer(self._sizes.offered_cores, frame.at_s)
 
     def end(self) -> Score:
         """The score of the node, when all of its frames were replayed."""
         self.score.count_batch(self._batch)
+        self.score.count_regrow(self._regrow)
         return self.score
 
     def _judge(self, frame: ReplayFrame, view: View, load: FrameLoad, sizes: Sizes) -> View:
@@ -61,6 +67,7 @@ class _Run:
         # Of the batch work that runs by the offers so far: an offer of this frame has its effect in the next.
         wanted, batch_cores = load.tenants_cores, self._batch.cores
         violated = self.score.count(frame.covers_s, self._cpus, wanted, sizes, batch_cores) and frame.covers_s > 0
+        self._regrow.pass_time(frame.covers_s, wanted)
         self.score.episodes += violated and not self._violated
         self._violated = violated
         if self.curve is not None:

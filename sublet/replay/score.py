@@ -5,6 +5,7 @@ from typing import Self
 
 from sublet.replay.batch import Batch
 from sublet.replay.contender import Sizes
+from sublet.replay.judging.regrow import Regrow
 
 # Use is a sum of floating point numbers; a millionth of a core is no violation.
 EPSILON_CORES = 1e-6
@@ -33,6 +34,9 @@ class Score:
     """The largest ratio of what tenants wanted to what they had."""
     size_changes: int = 0
     evictions: int = 0
+    offer_falls: int = 0
+    withheld_s: float = 0.0
+    """How long offers that fell stayed down although the tenants wanted no more than before."""
     promised_core_s: float = 0.0
     """What the batch pods that were started wanted."""
     wasted_core_s: float = 0.0
@@ -78,6 +82,10 @@ class Score:
         self.evictions, self.finished_pods = batch.evicted, batch.finished
         self.wasted_core_s, self.evicted_lives_s = batch.wasted_core_s, batch.evicted_lives_s
 
+    def count_regrow(self, regrow: Regrow) -> None:
+        """Set how a node's offers came back."""
+        self.offer_falls, self.withheld_s = regrow.falls, regrow.withheld_s
+
     def figures(self, oracle: Self) -> dict[str, float | int | None]:
         """The row of the comparison: units in the names, None where nothing was counted.
 
@@ -94,6 +102,9 @@ class Score:
             "violation_ppm": _ratio(1e6 * self.violation_core_s, self.tenants_core_s, 1),
             "evictions": self.evictions,
             "size_changes": self.size_changes,
+            "offer_falls": self.offer_falls,
+            "withheld_s": round(self.withheld_s, 3),
+            "regrow_mean_s": _ratio(self.withheld_s, self.offer_falls, 1),
             "tenant_utilisation_mean_percent": _percent(self.tenants_core_s, self.room_core_s),
             "tenant_utilisation_max_percent": round(100 * self.max_utilisation, 1) if self.node_s else None,
             "oracle_percent": _percent(self.batch_core_s, oracle.batch_core_s),

@@ -23,6 +23,7 @@ COLUMNS = (
     ("shortage cores", "largest_shortage_cores", 1),
     ("evictions", "evictions", 0),
     ("size changes", "size_changes", 0),
+    ("regrow s", "regrow_mean_s", 0),
     ("tenants use %", "tenant_utilisation_mean_percent", 1),
     ("max %", "tenant_utilisation_max_percent", 0),
 )

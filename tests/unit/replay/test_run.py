@@ -75,6 +75,20 @@ def test_offered_time_and_size_changes_are_summed(trace: NewTrace) -> None:
     assert found["size_changes"] == 2
 
 
+def test_an_offer_that_is_held_down_after_a_spike_is_withheld_and_one_that_tenants_need_is_not(
+    trace: NewTrace,
+) -> None:
+    spike = [5.0, 20.0, 20.0, 5.0, 5.0, 5.0]
+    found = score(trace(spike), Scripted(8.0, 24.0, 24.0, 22.0, 8.0, 8.0))
+    assert (found["offer_falls"], found["withheld_s"], found["regrow_mean_s"]) == (1, 4.0, 4.0)
+    at_once = score(trace(spike), Scripted(8.0, 24.0, 24.0, 8.0, 8.0, 8.0))
+    assert (at_once["offer_falls"], at_once["withheld_s"]) == (1, 2.0)
+    learned = score(trace([5.0, 20.0, *[5.0] * 400]), Scripted(8.0, 24.0))
+    assert (learned["offer_falls"], learned["withheld_s"]) == (1, 600.0)
+    calm = score(trace(spike), Scripted(8.0))
+    assert (calm["offer_falls"], calm["regrow_mean_s"]) == (0, None)
+
+
 def test_batch_work_that_the_offer_no_longer_carries_is_evicted(trace: NewTrace) -> None:
     found = score(trace([1.0] * 80), Scripted(8.0, 28.0))
     assert found["evictions"] == 10
