@@ -262,8 +262,7 @@ class QrmApp:
         self._conditions.set("Observing", would_be)
         if mode == "enforce":
             self._restorer.enforced()
-            if self._ports.own_pod is not None:
-                self._ports.own_pod.raise_weight()
+            self._ports.raise_own_weight()
             wanted = self._group_settings(decision)
             return groups.apply(arrangement, pods, wanted, now_s, self._settings.verify_s), []
         # Nobody lets them fall any more, so they must not stay raised.

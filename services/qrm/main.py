@@ -20,7 +20,7 @@ from services.qrm.adapters.offload.offloader import CgroupOffloader
 from services.qrm.adapters.resctrl.tree import ResctrlTree
 from services.qrm.app import QrmApp
 from services.qrm.core.writes.outcome import Problem
-from services.qrm.ports import QrmPorts
+from services.qrm.ports import QrmPorts, no_own_pod
 from services.qrm.settings import NAME, QrmSettings
 from shared import telemetry
 from shared.adapters.files.boot import this_boot
@@ -93,6 +93,7 @@ def build(context: Context) -> App:
     layout: Layout = OwnLayout(settings.top_group)
     pins: Callable[[], Mapping[str, CpuSet]] = dict
     in_pod = common.substrate == "kubernetes"
+    ahead = in_pod and common.scheduling != "none"
     if in_pod:
         layout = find_layout(cgroups)
         pins = KernelPins(cgroups, layout, pod_source(common)).read
@@ -112,7 +113,7 @@ def build(context: Context) -> App:
         offloader=OffloadLoop(CgroupOffloader(cgroups), layout, context.clock),
         starts=StartWatch(cgroups, layout, process_name(common.host_root)),
         checkpoints=CheckpointWriter(CheckpointFile(common.state_dir, context.wire.node)),
-        own_pod=OwnPod(cgroups, layout, os.getpid()) if in_pod and common.scheduling != "none" else None,
+        raise_own_weight=OwnPod(cgroups, layout, os.getpid()).raise_weight if ahead else no_own_pod,
     )
     return QrmApp(context, ports, settings)
 

@@ -249,14 +249,6 @@ class StartingPods(Protocol):
         ...
 
 
-class RaisedWeight(Protocol):
-    """The weight of the pod that this process is in."""
-
-    def raise_weight(self) -> None:
-        """Let it go before others of its kind, as far as the kernel permits it; may be asked again."""
-        ...
-
-
 class FormerValueStore(Protocol):
     """Keeps what groups had before Sublet wrote to them, for as long as this boot lasts."""
 
@@ -299,6 +291,10 @@ class CheckpointStore(Protocol):
         ...
 
 
+def no_own_pod() -> None:
+    """Raise nothing, where this process is in no pod or is not to go before others."""
+
+
 @dataclass(frozen=True, slots=True)
 class QrmPorts:
     """All ports of qrm. Without a lease (in the simulator) no watchdog ends the reclaimed limits in qrm's place."""
@@ -310,5 +306,5 @@ class QrmPorts:
     offloader: Offloader
     starts: StartingPods
     checkpoints: CheckpointStore
-    own_pod: RaisedWeight | None = None
-    """None where this process is in no pod, or is not to go before others."""
+    raise_own_weight: Callable[[], None] = no_own_pod
+    """Lets the agent's own pod go before others of its kind, as far as the kernel permits it; may be called again."""
