@@ -17,6 +17,7 @@ from bench import (
     reaction,
     replay,
     service_passes,
+    shared_cpus,
     source_cost,
     stored,
     webhook,
@@ -29,8 +30,8 @@ from sublet.host.preflight import check_host
 
 NAME = "host"
 MODULES = (
-    reaction, breach, stored, footprint, metrics_pass, service_passes, source_cost, calculators, webhook, node_metric,
-    replay,
+    reaction, breach, stored, footprint, metrics_pass, service_passes, shared_cpus, source_cost, calculators, webhook,
+    node_metric, replay,
 )  # fmt: skip
 PARTS = {part.__name__.rpartition(".")[2]: part for part in MODULES}
 
