@@ -1,6 +1,7 @@
 """`Access` says where an API server is and who asks: of a pod it is read here, of a kubeconfig by the official client.
 
-The official client is loaded for a kubeconfig alone: the agent of a node does without its megabytes.
+The official client is loaded for a kubeconfig alone: the agent of a node does without its megabytes
+(docs/facts/kubernetes.md#a-pods-way-to-the-api-server).
 """
 
 import os
