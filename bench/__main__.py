@@ -17,13 +17,13 @@ from bench import (
     reaction,
     replay,
     service_passes,
-    shared_cpus,
     source_cost,
     stored,
     webhook,
 )
 from bench.rigs.disturbance import REPEATS, Tries, Watch
 from bench.rigs.report import Row, Run, add_options, observed, progress, publish, run_before
+from bench.shape import shared_cpus
 from shared.errors import Refused
 from shared.settings import CommonSettings
 from sublet.host.preflight import check_host

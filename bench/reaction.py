@@ -26,7 +26,7 @@ async def measure(spikes: int = SPIKES, loaded_spikes: int = LOADED_SPIKES) -> l
     async with sublet(SETTINGS), listening() as listener:
         watch = TimelineRecorder([])
         batch = [await pod("reclaimed", f"spin-{n}", sys.executable, "-c", "while True: pass") for n in range(3)]
-        spinner = Path(__file__).with_name("spinner.py")
+        spinner = Path(__file__).parent / "rigs/spinner.py"
         tenant = await pod("shared", "web", sys.executable, str(spinner), "2", str(BUSY_S), cpu="2", pipes=True)
         watch.start()
         try:

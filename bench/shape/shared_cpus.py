@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from bench.rigs import request
 from bench.rigs.processes import SPIN
 from bench.rigs.report import Row, progress
 from shared.adapters.host.cgroup import Cgroups
@@ -63,7 +64,7 @@ def _row(what: str, took_s: list[float], alone_s: list[float]) -> Row:
 
 def _requests(cgroups: Cgroups, situation: Situation, workers: int, span_s: float, seed: int) -> list[float]:
     _, tenant, batch, idle = situation
-    words = [str(Path(__file__).with_name("request.py")), str(workers), str(CPU_S), str(GAP_S), str(span_s), str(seed)]
+    words = [str(Path(request.__file__)), str(workers), str(CPU_S), str(GAP_S), str(span_s), str(seed)]
     with (
         _groups(cgroups, tenant, batch or tenant, idle=idle),
         _spinning(cgroups, (os.cpu_count() or 1) if batch else 0),

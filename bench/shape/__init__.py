@@ -1,0 +1,1 @@
+"""Measurements of a tenant by the shape of its node."""
