@@ -11,7 +11,7 @@ from shared.core.copies import copier
 from sublet.replay.batch import Batch, BatchRules
 from sublet.replay.contender import Contender, Sizes
 from sublet.replay.judging.regrow import Regrow
-from sublet.replay.judging.seen import TenantQueue, as_seen
+from sublet.replay.judging.seen import TenantQueue, as_seen, without_recorded_waits
 from sublet.replay.judging.total import Curve, ReplayOutcome, ReplayRow, ReplayTotal
 from sublet.replay.oracle import Oracle, OracleContender
 from sublet.replay.score import Score
@@ -132,7 +132,7 @@ def _replay_frames(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
     distinct = list(dict.fromkeys(run.bounds for run in runs))
     count, first_s, last_s = 0, None, 0.0
     for frame, loads in _with_loads(trace.to_replay()):
-        seen = frame.view(distinct[0])
+        seen = without_recorded_waits(frame.view(distinct[0]))
         # All bounds are of the same CPUs: nothing else in a view depends on them.
         views = {bounds: _with_bounds(seen, bounds) for bounds in distinct}
         judge = frame.has_rates(seen)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from services.advisor.core.model.containers import Containers
 from services.advisor.core.model.figures import Figures
 from services.advisor.core.model.view import CPU_TENANTS, ContainerView, Signs, View
-from services.advisor.core.model.wait import Wait
+from services.advisor.core.model.wait import NOT_MEASURED, Wait
 from shared.core.copies import copier
 
 PATIENCE_S = 30.0
@@ -22,6 +22,7 @@ PRESSURE_S, LOAD1_S, LOAD5_S = 10.0, 60.0, 300.0
 _BESIDE = ("reclaimed_usage_cores", "node_usage_cores", "signs")
 _seen_beside_batch = copier(View, *_BESIDE)
 _seen_in_queue = copier(View, *_BESIDE, "containers", "tenants_usage_cores")
+_seen_before_sizes = copier(View, "signs", "containers")
 _measured = copier(ContainerView, "cpu", "runnable")
 
 
@@ -57,12 +58,29 @@ class TenantQueue:
         self.core_s = self.waiting_tasks = self.pressure_percent = self.load1 = self.load5 = 0.0
 
 
+def without_recorded_waits(view: View) -> View:
+    """The view without what its tenants waited for when it was recorded.
+
+    That followed from the sizes which they had then. No contender has those, and of no contender is it wanted that it
+    serves those waits: what waits under its own sizes is in its queue.
+    """
+    if view.signs.waiting_tasks is None and all(c.cpu.wait is NOT_MEASURED for c in view.containers):
+        return view
+    signs = Signs(None, view.signs.pressure_percent, view.signs.cycles_per_instruction)
+    containers = Containers([_measured(c, _without_wait(c.cpu), c.runnable) for c in view.containers])
+    return _seen_before_sizes(view, signs, containers)
+
+
+def _without_wait(cpu: Figures) -> Figures:
+    return Figures(cpu.usage_cores, cpu.load1, cpu.load5)
+
+
 def as_seen(view: View, wanted_cores: float, queue: TenantQueue, batch_cores: float, system_cores: float) -> View:
     """The view with the tenants' use as it was served, with what waits, and with the batch work, in cores."""
     served = queue.served_cores
     node_cores = served + batch_cores + system_cores
     signs = Signs(
-        (view.signs.waiting_tasks or 0.0) + queue.waiting_tasks,
+        queue.waiting_tasks,
         max(view.signs.pressure_percent or 0.0, queue.pressure_percent),
         view.signs.cycles_per_instruction,
     )
@@ -83,7 +101,7 @@ def _shared(container: ContainerView, wanted_cores: float, queue: TenantQueue) -
         part * queue.served_cores,
         None if cpu.load1 is None else cpu.load1 + part * queue.load1,
         None if cpu.load5 is None else cpu.load5 + part * queue.load5,
-        Wait((cpu.wait.for_cpus or 0.0) + part * queue.waiting_tasks, cpu.wait.for_others),
+        Wait(part * queue.waiting_tasks),
     )
     runnable = None if container.runnable is None else container.runnable + part * queue.waiting_tasks
     return _measured(container, figures, runnable)

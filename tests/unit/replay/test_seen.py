@@ -9,11 +9,13 @@ from fixture_types import NewSample
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.advisor.core.model.containers import Containers
 from services.advisor.core.model.figures import Figures
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import Signs, View
+from services.advisor.core.model.wait import Wait
 from services.advisor.core.observation.sample_view import view_of
-from sublet.replay.judging.seen import PATIENCE_S, TenantQueue, as_seen
+from sublet.replay.judging.seen import PATIENCE_S, TenantQueue, as_seen, without_recorded_waits
 
 NewView = Callable[..., View]
 
@@ -64,10 +66,22 @@ def test_who_has_enough_sees_the_frame_as_it_is(view: NewView) -> None:
     assert (seen.signs.waiting_tasks, seen.signs.pressure_percent) == (0.0, 0.0)
 
 
-def test_what_waited_on_the_recorded_node_is_added_to(view: NewView) -> None:
-    queue, recorded = TenantQueue(), replace(view(10.0), signs=Signs(3.0, 99.0, 1.5))
+def test_what_waited_on_the_recorded_node_followed_from_its_own_sizes_and_is_not_seen(view: NewView) -> None:
+    queue, recorded = TenantQueue(), view(10.0)
+    waiting = Containers([replace(c, cpu=replace(c.cpu, wait=Wait(3.0, 1.0))) for c in recorded.containers])
+    recorded = replace(recorded, containers=waiting, signs=Signs(3.0, 99.0, 1.5, 1.0))
+    plain = without_recorded_waits(recorded)
+    assert [c.cpu for c in plain.containers] == [Figures(10.0, 10.0, 10.0)]
+    assert plain.signs == Signs(None, 99.0, 1.5)
     queue.pass_time(2.0, 10.0, 8.0)
-    assert as_seen(recorded, 10.0, queue, 0.0, 0.0).signs == Signs(5.0, 99.0, 1.5)
+    seen = as_seen(plain, 10.0, queue, 0.0, 0.0)
+    assert seen.signs == Signs(2.0, 99.0, 1.5)
+    assert seen.containers[0].cpu.wait == Wait(2.0)
+
+
+def test_a_view_in_which_nothing_waited_is_the_same_object(view: NewView) -> None:
+    plain = view(10.0)
+    assert without_recorded_waits(plain) is plain
 
 
 def test_after_a_gap_nothing_waits() -> None:
