@@ -73,7 +73,7 @@ def lost_node_evictions(question: LostEvictionsQuestion) -> LostEvictionsAnswer:
     return LostEvictionsAnswer(evict=pods if step == "evict" else [])
 
 
-class Condition(Answer):
+class ConditionAnswer(Answer):
     """One condition of a CNR."""
 
     status: Status
@@ -89,8 +89,8 @@ class AgentConditionsQuestion(Question):
 class AgentConditionsAnswer(Answer):
     """Conditions as they stand in the CNR."""
 
-    AgentNotFound: Condition
-    AgentReady: Condition
+    AgentNotFound: ConditionAnswer
+    AgentReady: ConditionAnswer
     ready: bool
 
 
@@ -105,5 +105,5 @@ def agent_conditions(question: AgentConditionsQuestion) -> AgentConditionsAnswer
     )
 
 
-def _condition(found: AgentCondition) -> Condition:
-    return Condition(status=found.status, reason=found.reason)
+def _condition(found: AgentCondition) -> ConditionAnswer:
+    return ConditionAnswer(status=found.status, reason=found.reason)

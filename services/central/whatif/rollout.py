@@ -3,7 +3,7 @@
 from typing import ClassVar
 
 from services.central.core.kcc.kinds import Kcc
-from services.central.core.kcc.targets import Target, keys_by_priority
+from services.central.core.kcc.targets import KccTarget, keys_by_priority
 from services.central.core.objects.cnc import NodeConfig
 from services.central.core.rollout.rollout import NodeEntry, Rolled, roll_out
 from services.central.whatif.targets import NodeLabels
@@ -27,7 +27,7 @@ class RolloutQuestion(Question):
     keeps_null: ClassVar[frozenset[str]] = frozenset({"spec_config"})
 
     kcc: Kcc
-    targets: list[Target]
+    targets: list[KccTarget]
     nodes: list[RolloutNode]
 
 

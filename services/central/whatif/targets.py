@@ -9,7 +9,7 @@ from services.central.core.kcc.kinds import Kcc, Reason, check_kcc
 from services.central.core.kcc.match import match
 from services.central.core.kcc.selector_overlap import overlap
 from services.central.core.kcc.selectors import parse_selector
-from services.central.core.kcc.targets import AllowedKeys, Target, check_target, keys_by_priority
+from services.central.core.kcc.targets import AllowedKeys, KccTarget, check_target, keys_by_priority
 from shared.errors import Refused
 from shared.whatif.decisions import Answer, Question, decision
 
@@ -41,8 +41,8 @@ class TargetQuestion(Question):
     """A target, the labels that its KCC allows, and the other targets."""
 
     allowed_keys: list[AllowedKeys]
-    target: Target
-    others: list[Target]
+    target: KccTarget
+    others: list[KccTarget]
 
 
 class TargetAnswer(Answer):
@@ -73,7 +73,7 @@ class MatchQuestion(Question):
     """A node and the targets there are, valid or not."""
 
     node: NodeLabels
-    targets: list[Target]
+    targets: list[KccTarget]
 
 
 class MatchAnswer(Answer):

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from services.central.core.kcc.match import match
-from services.central.core.kcc.targets import Target
+from services.central.core.kcc.targets import KccTarget
 from services.central.core.rollout.config_documents import target_of
 from shared.contracts.mode import NodeMode
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, KCCS
@@ -40,14 +40,14 @@ class ObjectChange:
 class TargetIndex:
     """Which of others' config objects a node gets: what names nodes is found by their names, the rest is compared."""
 
-    def __init__(self, targets: Sequence[Target]) -> None:
-        self._named: dict[str, list[Target]] = {}
+    def __init__(self, targets: Sequence[KccTarget]) -> None:
+        self._named: dict[str, list[KccTarget]] = {}
         self._rest = [target for target in targets if not target.node_names]
         for target in targets:
             for node in target.names:
                 self._named.setdefault(node, []).append(target)
 
-    def of_node(self, node: str, labels: Mapping[str, str]) -> Target | None:
+    def of_node(self, node: str, labels: Mapping[str, str]) -> KccTarget | None:
         """The first by name of those that go before all others; None where none is for the node."""
         return next(iter(match(node, labels, [*self._named.get(node, ()), *self._rest]).highest), None)
 
@@ -117,7 +117,7 @@ def outdated_modes(there: ClusterDocuments) -> list[str]:
     return [one.title for one in _modes(there) if not one.creates]
 
 
-def _others(there: ClusterDocuments) -> list[tuple[Document, Target]]:
+def _others(there: ClusterDocuments) -> list[tuple[Document, KccTarget]]:
     """The config objects that are not ours, as far as they can be read."""
     named = [one for one in there.configs if {"uid", "name", "namespace"} <= words_of(one, "metadata").keys()]
     return [(one, target_of(one).target) for one in named if not _is_ours(one)]

@@ -17,7 +17,7 @@ from odd_documents import ODD
 
 from services.central.core.kcc.match import match
 from services.central.core.kcc.selectors import parse_selector
-from services.central.core.kcc.targets import Target, check_target
+from services.central.core.kcc.targets import KccTarget, check_target
 from services.central.core.rollout.config_documents import target_of
 from shared.errors import Refused
 from sublet.pods.label_selector import read_selector
@@ -63,7 +63,7 @@ LARGE = {
 }
 LONGEST_WORDS = 6000
 LABELS = {"a": "5", "zone": "b"}
-OTHER = Target(name="other", label_selector="zone=b", priority=0)
+OTHER = KccTarget(name="other", label_selector="zone=b", priority=0)
 CPU_S, MEMORY_BYTES = 60, 1 << 30
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from present import present
 
 from services.central.core.kcc.match import match
-from services.central.core.kcc.targets import Target, check_target
+from services.central.core.kcc.targets import KccTarget, check_target
 from services.central.core.objects.cnc import NodeConfig
 from services.central.core.rollout.config_hash import hash_of
 from services.central.core.rollout.rollout import NodeEntry, Rolled, roll_out, unused
@@ -19,11 +19,11 @@ from shared.errors import Refused
 ALLOWED = {0: ["aa"], 5: ["aa", "bb"]}
 
 
-def target(name: str, selector: str | None = None, names: list[str] | None = None, **fields: Any) -> Target:
-    return Target.model_validate({"name": name, "label_selector": selector, "node_names": names} | fields)
+def target(name: str, selector: str | None = None, names: list[str] | None = None, **fields: Any) -> KccTarget:
+    return KccTarget.model_validate({"name": name, "label_selector": selector, "node_names": names} | fields)
 
 
-def brief(name: str, *names: str, **fields: Any) -> Target:
+def brief(name: str, *names: str, **fields: Any) -> KccTarget:
     """A target for a while, on nodes by name."""
     return target(name, names=list(names), last_duration="1h", **fields)
 
@@ -59,7 +59,7 @@ def brief(name: str, *names: str, **fields: Any) -> Target:
         pytest.param(target("s", "aa=x,bb=y", priority=5), [], None, id="keys of another priority"),
     ],
 )  # fmt: skip
-def test_a_target_beside_the_others(own: Target, others: list[Target], why: str | None) -> None:
+def test_a_target_beside_the_others(own: KccTarget, others: list[KccTarget], why: str | None) -> None:
     if why is None:
         check_target(own, ALLOWED, others)
         return
@@ -90,7 +90,7 @@ def test_without_allowed_labels_no_selector_is_valid() -> None:
         ([target("s", "aa=x", deleting=True), target("g")], ["g"], "g"),
     ],
 )
-def test_which_target_a_node_gets(targets: list[Target], matched: list[str], selected: str | None) -> None:
+def test_which_target_a_node_gets(targets: list[KccTarget], matched: list[str], selected: str | None) -> None:
     found = match("n1", {"aa": "x"}, targets)
     assert [one.name for one in found.matched] == matched
     if selected is None:
@@ -105,7 +105,7 @@ NODES = [f"n{i}" for i in range(6)]
 
 
 @st.composite
-def any_target(draw: st.DrawFn) -> Target:
+def any_target(draw: st.DrawFn) -> KccTarget:
     """A target, valid or not."""
     canary = draw(st.none() | st.sampled_from([0, 1, 99, "50%", "x"]))
     return target(
@@ -129,13 +129,13 @@ CONFIGS = st.none() | st.builds(
 
 
 @st.composite
-def clusters(draw: st.DrawFn) -> tuple[list[Target], list[NodeEntry]]:
+def clusters(draw: st.DrawFn) -> tuple[list[KccTarget], list[NodeEntry]]:
     return draw(TARGETS), [NodeEntry(name, draw(LABELS), draw(CONFIGS)) for name in NODES]
 
 
 @given(clusters(), st.randoms())
 def test_the_order_of_targets_and_nodes_means_nothing(
-    cluster: tuple[list[Target], list[NodeEntry]], random: Random
+    cluster: tuple[list[KccTarget], list[NodeEntry]], random: Random
 ) -> None:
     targets, nodes = cluster
     shuffled, mixed = random.sample(targets, len(targets)), random.sample(nodes, len(nodes))
@@ -149,7 +149,7 @@ def test_the_order_of_targets_and_nodes_means_nothing(
 
 @given(clusters())
 def test_a_node_gets_only_what_is_accepted_and_meant_for_it_or_keeps_what_it_has(
-    cluster: tuple[list[Target], list[NodeEntry]],
+    cluster: tuple[list[KccTarget], list[NodeEntry]],
 ) -> None:
     targets, nodes = cluster
     done, by_name = roll_out(targets, ALLOWED, nodes), {one.name: one for one in targets}
@@ -166,7 +166,7 @@ def test_a_node_gets_only_what_is_accepted_and_meant_for_it_or_keeps_what_it_has
 
 
 @given(clusters())
-def test_nodes_of_a_refused_target_keep_their_entry(cluster: tuple[list[Target], list[NodeEntry]]) -> None:
+def test_nodes_of_a_refused_target_keep_their_entry(cluster: tuple[list[KccTarget], list[NodeEntry]]) -> None:
     targets, nodes = cluster
     done = roll_out(targets, ALLOWED, nodes)
     refused = {key for key, found in done.targets.items() if isinstance(found, Refused)}
@@ -177,7 +177,7 @@ def test_nodes_of_a_refused_target_keep_their_entry(cluster: tuple[list[Target],
 
 
 @given(clusters())
-def test_counters_add_up(cluster: tuple[list[Target], list[NodeEntry]]) -> None:
+def test_counters_add_up(cluster: tuple[list[KccTarget], list[NodeEntry]]) -> None:
     targets, nodes = cluster
     done = roll_out(targets, ALLOWED, nodes)
     assert set(done.targets) == {one.key for one in targets if not one.deleting}
@@ -190,7 +190,7 @@ def test_counters_add_up(cluster: tuple[list[Target], list[NodeEntry]]) -> None:
 
 
 @given(clusters())
-def test_a_second_pass_changes_nothing_more(cluster: tuple[list[Target], list[NodeEntry]]) -> None:
+def test_a_second_pass_changes_nothing_more(cluster: tuple[list[KccTarget], list[NodeEntry]]) -> None:
     targets, nodes = cluster
     first = roll_out(targets, ALLOWED, nodes)
     again = [NodeEntry(node.name, node.labels, first.nodes[node.name]) for node in nodes]
@@ -198,14 +198,16 @@ def test_a_second_pass_changes_nothing_more(cluster: tuple[list[Target], list[No
 
 
 @given(clusters(), any_target())
-def test_a_broken_object_does_not_stop_the_others(cluster: tuple[list[Target], list[NodeEntry]], extra: Target) -> None:
+def test_a_broken_object_does_not_stop_the_others(
+    cluster: tuple[list[KccTarget], list[NodeEntry]], extra: KccTarget
+) -> None:
     """An object that is refused and claims no node leaves every node that no refused object holds as without it."""
     targets, nodes = cluster
     broken = extra.model_copy(update={"name": "z", "label_selector": "aa in", "node_names": None, "deleting": False})
     assert roll_out([*targets, broken], ALLOWED, nodes).nodes == roll_out(targets, ALLOWED, nodes).nodes
 
 
-def rolled(targets: list[Target], *nodes: NodeEntry) -> Mapping[str, NodeConfig | None]:
+def rolled(targets: list[KccTarget], *nodes: NodeEntry) -> Mapping[str, NodeConfig | None]:
     return roll_out(targets, ALLOWED, nodes).nodes
 
 

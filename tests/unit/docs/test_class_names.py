@@ -8,10 +8,7 @@ ROOT = Path(__file__).parents[3]
 OF_PLUG_INS = {"Settings": ("services/advisor/policies", "services/evictor/plugins", "services/reporter/fields")}
 """Each file of these folders has one of its own, as its page says."""
 TWICE: dict[str, int] = {
-    "Condition": 2,  # its second one is named in the JSON Schema of a what-if question; so with CpuUsage
-    "CpuUsage": 2,
     "Pressure": 2,  # of the kernel in a sample, named in its JSON Schema; of a plugin, which wheels import
-    "Target": 2,
     "View": 2,  # of a policy and of a plugin, which wheels import
 }
 """Still there more than once, and how often at most; a number here only falls."""

@@ -25,7 +25,7 @@ CpuListText = Annotated[str, AfterValidator(canonical_cpu_list)]
 UTIL = UtilRules()
 
 
-class CpuUsage(Question):
+class NodeCpuUsage(Question):
     """How much each of these CPUs is used."""
 
     cpus: CpuListText
@@ -53,7 +53,7 @@ class NodeHeadroomQuestion(Question):
     util_based: bool
     rounding: Rounding = "milli"
     reclaim_pool: CpuListText
-    cpu_usage: list[CpuUsage]
+    cpu_usage: list[NodeCpuUsage]
     reclaim_cgroup: CgroupUse
     reclaim_cgroup_per_numa: dict[int, CgroupUse] | None = None
     last_reported_cores: dict[int, NonNegativeCores]

@@ -7,7 +7,7 @@ highest priority wins.
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from services.central.core.kcc.targets import Target
+from services.central.core.kcc.targets import KccTarget
 from shared.errors import Refused
 
 NONE_MATCH = "none_match"
@@ -18,10 +18,10 @@ SEVERAL_MATCH = "several_match"
 class Match:
     """Targets on the highest level that matches, by name, and those of them with the highest priority."""
 
-    matched: tuple[Target, ...]
-    highest: tuple[Target, ...]
+    matched: tuple[KccTarget, ...]
+    highest: tuple[KccTarget, ...]
 
-    def selected(self) -> Target:
+    def selected(self) -> KccTarget:
         """The one that the node gets.
 
         Raises:
@@ -35,7 +35,7 @@ class Match:
         return self.highest[0]
 
 
-def match(node: str, labels: Mapping[str, str], targets: Iterable[Target]) -> Match:
+def match(node: str, labels: Mapping[str, str], targets: Iterable[KccTarget]) -> Match:
     """The targets for a node; one that is being deleted, or whose selector cannot be read, is for none."""
     fitting = [target for target in targets if not target.deleting and _fits(target, node, labels)]
     best = min((target.rank for target in fitting), default=(0, 0))
@@ -43,7 +43,7 @@ def match(node: str, labels: Mapping[str, str], targets: Iterable[Target]) -> Ma
     return Match(tuple(matched), tuple(target for target in matched if target.rank == best))
 
 
-def _fits(target: Target, node: str, labels: Mapping[str, str]) -> bool:
+def _fits(target: KccTarget, node: str, labels: Mapping[str, str]) -> bool:
     if target.node_names:
         return node in target.names
     try:

@@ -32,7 +32,7 @@ def keys_by_priority(allowed: Iterable[AllowedKeys]) -> dict[int, list[str]]:
     return {entry.priority: entry.keys for entry in allowed}
 
 
-class Target(StrictModel):
+class KccTarget(StrictModel):
     """One config object. Its selector and duration are text: what cannot be read is refused by the rules here."""
 
     namespace: str = "default"
@@ -78,7 +78,7 @@ class Target(StrictModel):
         return parse_selector(self.label_selector or "")
 
 
-def check_target(target: Target, allowed: Mapping[int, Sequence[str]], others: Iterable[Target]) -> None:
+def check_target(target: KccTarget, allowed: Mapping[int, Sequence[str]], others: Iterable[KccTarget]) -> None:
     """Whether a target may exist beside the others, of which it may be one itself.
 
     Raises:
@@ -96,7 +96,7 @@ def check_target(target: Target, allowed: Mapping[int, Sequence[str]], others: I
         _check_global(target, rest)
 
 
-def _check_selector(target: Target, allowed: Mapping[int, Sequence[str]], rest: Sequence[Target]) -> None:
+def _check_selector(target: KccTarget, allowed: Mapping[int, Sequence[str]], rest: Sequence[KccTarget]) -> None:
     if not allowed:
         _refuse(f"nodeLabelSelector {target.label_selector!r}: this kind of config allows no label in its KCC")
     if target.last_duration is not None:
@@ -116,7 +116,7 @@ def _check_selector(target: Target, allowed: Mapping[int, Sequence[str]], rest: 
         _refuse(f"labelSelector overlay with others: {_listed(rivals)}")
 
 
-def _overlaps(target: Target, selector: Selector, other: Target, keys: Sequence[str]) -> bool:
+def _overlaps(target: KccTarget, selector: Selector, other: KccTarget, keys: Sequence[str]) -> bool:
     """A selector that cannot be read is refused itself and claims no node."""
     if not other.label_selector or other.priority != target.priority:
         return False
@@ -126,7 +126,7 @@ def _overlaps(target: Target, selector: Selector, other: Target, keys: Sequence[
         return False
 
 
-def _check_names(target: Target, rest: Sequence[Target]) -> None:
+def _check_names(target: KccTarget, rest: Sequence[KccTarget]) -> None:
     if target.last_duration is None:
         _refuse(
             "ephemeralSelector.nodeNames without lastDuration: want a duration such as 1h, after which it is deleted"
@@ -139,7 +139,7 @@ def _check_names(target: Target, rest: Sequence[Target]) -> None:
         _refuse(f"nodeNames overlay with others: {_listed(rivals)}")
 
 
-def _check_global(target: Target, rest: Sequence[Target]) -> None:
+def _check_global(target: KccTarget, rest: Sequence[KccTarget]) -> None:
     if target.last_duration is not None:
         _refuse(f"ephemeralSelector.lastDuration {target.last_duration!r}: only with nodeNames")
     if rivals := [other.key for other in rest if other.for_all]:

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from services.central.core.katalyst.settings import Mapped, settings_of
 from services.central.core.kcc.kinds import Kcc
-from services.central.core.kcc.targets import VALIDATE_FAILED, Target
+from services.central.core.kcc.targets import VALIDATE_FAILED, KccTarget
 from services.central.core.objects.cnc import ConfigEntry
 from services.central.core.rollout.config_hash import hash_of
 from services.central.core.rollout.rollout import Rolled
@@ -41,7 +41,7 @@ class KccSeen:
 class TargetSeen:
     """A config object with the settings behind it; `problem` says what is wrong with its content."""
 
-    target: Target
+    target: KccTarget
     uid: str
     created: str
     problem: str
@@ -97,7 +97,7 @@ def target_of(document: Mapping[str, Any]) -> TargetSeen:
     head = {"namespace": meta["namespace"], "name": meta["name"], "generation": meta.get("generation") or 1,
             "deleting": bool(meta.get("deletionTimestamp"))}  # fmt: skip
     # Stands for one that cannot be read: it is counted and shown, and claims no node.
-    target, problem, mapped = Target(**head, node_names=[NO_NODE], last_duration="1h"), "", Mapped({})
+    target, problem, mapped = KccTarget(**head, node_names=[NO_NODE], last_duration="1h"), "", Mapped({})
     try:
         target = _target(head, document.get("spec") or {})
         mapped = settings_of(target.spec_config)
@@ -111,9 +111,9 @@ def target_of(document: Mapping[str, Any]) -> TargetSeen:
                       document.get("status") or {})  # fmt: skip
 
 
-def _target(head: Mapping[str, Any], spec: Mapping[str, Any]) -> Target:
+def _target(head: Mapping[str, Any], spec: Mapping[str, Any]) -> KccTarget:
     ephemeral = spec.get("ephemeralSelector") or {}
-    return Target.model_validate(
+    return KccTarget.model_validate(
         {
             **head,
             "label_selector": spec.get("nodeLabelSelector") or None,

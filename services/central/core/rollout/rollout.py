@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from services.central.core.kcc.canary import canary_nodes
 from services.central.core.kcc.match import match
-from services.central.core.kcc.targets import Target, check_target
+from services.central.core.kcc.targets import KccTarget, check_target
 from services.central.core.objects.cnc import NodeConfig
 from services.central.core.rollout.config_hash import hash_of
 from shared.errors import Refused
@@ -47,7 +47,7 @@ class Rollout:
 
 
 def roll_out(
-    targets: Sequence[Target],
+    targets: Sequence[KccTarget],
     allowed: Mapping[int, Sequence[str]],
     nodes: Sequence[NodeEntry],
     bad: Mapping[str, Refused] | None = None,
@@ -88,7 +88,7 @@ def roll_out(
     return Rollout(entries, {target.key: outcome[target.key] for target in live})
 
 
-def unused(targets: Sequence[Target], nodes: Sequence[NodeEntry]) -> list[str]:
+def unused(targets: Sequence[KccTarget], nodes: Sequence[NodeEntry]) -> list[str]:
     """Nodes, ascending, whose entry names an object that is gone while none is for them: the entry may be cleared."""
     live = [target for target in targets if not target.deleting]
     keys = {target.key for target in live}
@@ -101,7 +101,7 @@ def unused(targets: Sequence[Target], nodes: Sequence[NodeEntry]) -> list[str]:
     )
 
 
-def _refused(live: Sequence[Target], allowed: Mapping[int, Sequence[str]]) -> dict[str, Refused]:
+def _refused(live: Sequence[KccTarget], allowed: Mapping[int, Sequence[str]]) -> dict[str, Refused]:
     found = {}
     for target in live:
         try:
@@ -112,7 +112,7 @@ def _refused(live: Sequence[Target], allowed: Mapping[int, Sequence[str]]) -> di
 
 
 def _own_nodes(
-    live: Sequence[Target], refused: Mapping[str, Refused], nodes: Sequence[NodeEntry]
+    live: Sequence[KccTarget], refused: Mapping[str, Refused], nodes: Sequence[NodeEntry]
 ) -> dict[str, list[str]]:
     """The nodes of each target, ascending.
 
@@ -134,5 +134,5 @@ def _own_nodes(
     return own
 
 
-def _config(target: Target) -> NodeConfig:
+def _config(target: KccTarget) -> NodeConfig:
     return NodeConfig(namespace=target.namespace, name=target.name, hash=hash_of(target.spec_config))
