@@ -60,7 +60,8 @@ class PoolSizes:
     @property
     def oversold_ratio(self) -> float:
         """How much more is offered than the reclaimed pool holds now."""
-        return max(1.0, self.reclaimed_cpu_millis / (self.reclaim_cpus * MILLIS))
+        # Where dedicated pods leave a single CPU the tenants have it: the pool holds nothing, and nothing is offered.
+        return max(1.0, self.reclaimed_cpu_millis / (max(1, self.reclaim_cpus) * MILLIS))
 
 
 @dataclass(frozen=True, slots=True)
