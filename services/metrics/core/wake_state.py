@@ -68,6 +68,9 @@ class WakeState:
     rest: Rest = field(default_factory=Rest)
     at_pass: TripwireReading | None = None
     """The last probe before the last pass."""
+    from_rest: bool = False
+    """Whether the last pass ended a rest, and has not succeeded. It is tried again soon, once: after a whole period the
+    last sample would be older than readers take for fresh."""
 
     @classmethod
     def at_start(cls, now_s: float, min_gap_s: float) -> "WakeState":
@@ -94,7 +97,7 @@ class WakeState:
         # Not by `replace`: this step is made several times a second, and `replace` costs as much as all the rest of it.
         now = WakeState(
             probe, self.probe, self.tried_at_s, self.gate, self.reported, self.follow_up, self.pressure_waits,
-            rest=self.rest, at_pass=self.at_pass,
+            rest=self.rest, at_pass=self.at_pass, from_rest=self.from_rest,
         )  # fmt: skip
         # Before anything else: this second sample was promised to whoever confirms the first.
         if self.follow_up is not None:
@@ -112,6 +115,8 @@ class WakeState:
 
     def _period_is_over(self, probe: TripwireReading, pace: WakePace) -> bool:
         since_s = probe.at_s - self.tried_at_s + pace.lateness_s
+        if self.from_rest and since_s >= pace.min_gap_s:
+            return True
         if since_s < pace.period_s:
             return False
         if since_s >= pace.rest_period_s or not self.rest.lasts(self.tried_at_s):
@@ -124,7 +129,8 @@ class WakeState:
 
     def pass_begins(self, now_s: float) -> "WakeState":
         """The state once a pass begins: also one that fails has had its turn."""
-        return replace(self, tried_at_s=now_s, pressure_waits=False, at_pass=self.probe)
+        from_rest = self.rest.lasts(self.tried_at_s)
+        return replace(self, tried_at_s=now_s, pressure_waits=False, at_pass=self.probe, from_rest=from_rest)
 
     def pods_listed(self, generation: int) -> "WakeState":
         """The state once the pods of a generation are being listed: this change has had its early pass."""
@@ -146,4 +152,7 @@ class WakeState:
         rest = Rest()
         if report.trigger == "period":
             rest = self.rest.after(report.seen, report.node_cores, report.memory.total_bytes, report.at_s)
-        return replace(self, reported=now, gate=gate, follow_up=follow_up, rest=rest)
+        # Also `whole`: pressure may ask for the next pass before a probe does, and that one was not promised.
+        return replace(
+            self, reported=now, gate=gate, follow_up=follow_up, whole=False, rest=rest, from_rest=False
+        )  # fmt: skip

@@ -47,6 +47,7 @@ class Host:
         self.used_ns, self.since_s = 1e12, 0.0
         self.failing: str | None = None
         self.failures: dict[str, str] | None = None
+        self.failed_passes = 0
         self.listings = self.looks = self.node_ns = 0
         self.probing: Callable[[], tuple[int, int]] = self.counted
         self.wake: Callable[[], None] = lambda: None
@@ -63,6 +64,7 @@ class Host:
     def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = (), *, whole: bool = False) -> Collected:
         self.whole = whole
         if self.failing:
+            self.failed_passes += 1
             raise OSError(self.failing)
         now_s = self.clock.monotonic()
         node: dict[str, Value | CpuTicks] = {

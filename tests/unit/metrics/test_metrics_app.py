@@ -105,15 +105,21 @@ def test_a_rise_too_small_to_wake_at_once_ends_a_rest_after_a_period(scene: Scen
     scene(story)
 
 
-def test_a_pass_that_fails_ends_a_rest(scene: Scene) -> None:
+def test_a_pass_that_fails_at_rest_is_tried_again_soon_and_only_once(scene: Scene) -> None:
     async def story(service: Service) -> None:
         service.host.armed = ["/proc/pressure/cpu"]
         await asyncio.sleep(26.3)
+        rest_s = gaps(service)[-1]
         service.host.failing = "too many open files"
-        await asyncio.sleep(2.5)
+        while service.host.failed_passes == 0:
+            await asyncio.sleep(0.05)
         service.host.failing = None
-        await asyncio.sleep(1.5)
-        assert gaps(service)[-1] == pytest.approx(6.0, abs=0.2), "tried again after a period"
+        await asyncio.sleep(0.2)
+        assert gaps(service)[-1] == pytest.approx(rest_s + 0.1, abs=0.06), "younger than readers bear"
+        service.host.failing = "too many open files"
+        service.host.failed_passes = 0
+        await asyncio.sleep(rest_s + 1.0)
+        assert service.host.failed_passes == 2, "the next one after a period: the host is not asked without pause"
 
     scene(story)
 

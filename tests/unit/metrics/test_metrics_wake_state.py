@@ -73,6 +73,13 @@ def test_pressure_is_answered_as_often_as_its_gate_opens() -> None:
     assert news.gate == PressureGate(1.0, 10.2)
 
 
+def test_only_the_promised_pass_is_whole_and_not_the_one_that_pressure_asks_for_right_after() -> None:
+    promised, trigger = replace(settled(), follow_up="tenant").after_probe(probe(10.2), BOUNDS, PACE)
+    assert (promised.whole, trigger) == (True, "tenant")
+    ended = promised.pass_begins(10.2).pass_ended(PassReport("tenant", 10.2, SEEN, MEMORY), BOUNDS, PACE)
+    assert not ended.pressure_told().whole
+
+
 def test_a_pass_of_another_trigger_leaves_the_gate_alone() -> None:
     state = settled()
     ended = state.pass_ended(PassReport("tenant", 10.2, SEEN, MEMORY), BOUNDS, PACE)
