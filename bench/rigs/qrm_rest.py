@@ -6,12 +6,14 @@ Virtual time, plain files in memory: opening those of a kernel takes about as lo
 """
 
 import asyncio
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Coroutine, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any, TypeVar
 
 sys.path += [str(Path(__file__).parents[2] / folder) for folder in ("tests", "tests/unit/qrm")]
 
@@ -27,23 +29,24 @@ from shared.telemetry import setup_logging
 from sublet.sim.run import IN_MEMORY
 from sublet.sim.virtual_time import VirtualTimeLoop
 
+REPOSITORY = Path(__file__).parents[2]
 SIZES = (50, 110, 250)
 SETTLE_S, SPAN_S = 15, 60
+COUNT_FILES = "count-files"
+Found = TypeVar("Found")
 _LISTS = ("os.scandir", "os.listdir")
 
 
 class Opened:
-    """Counts the files and folders that this process opens; Python has no way to stop listening, so it is told when."""
+    """Counts the files and folders that this process opens, until it ends: nobody can stop listening."""
 
     def __init__(self) -> None:
         self.files = self.folders = 0
-        self.counts = False
         sys.addaudithook(self._heard)
 
     def _heard(self, event: str, _arguments: object) -> None:
-        if self.counts:
-            self.files += event == "open"
-            self.folders += event in _LISTS
+        self.files += event == "open"
+        self.folders += event in _LISTS
 
 
 class WatchedLease:
@@ -125,35 +128,44 @@ async def live(here: Node, seconds: int) -> None:
         await asyncio.sleep(1)
 
 
-async def cost(count: int, opened: Opened | None = None) -> tuple[float, float, float]:
-    """CPU milliseconds, files and folders opened, all by second."""
+async def cpu_ms_per_s(count: int) -> float:
+    """CPU milliseconds by second, with so many pods."""
     with node(count) as here:
         async with here:
             await live(here, SETTLE_S)
             began_s = time.process_time()
-            if opened is not None:
-                opened.files = opened.folders = 0
-                opened.counts = True
             await live(here, SPAN_S)
-            spent_s = time.process_time() - began_s
-            if opened is None:
-                return spent_s / SPAN_S * 1000, 0.0, 0.0
-            opened.counts = False
-            return spent_s / SPAN_S * 1000, opened.files / SPAN_S, opened.folders / SPAN_S
+            return (time.process_time() - began_s) / SPAN_S * 1000
 
 
-def _in_virtual_time(count: int, opened: Opened | None = None) -> tuple[float, float, float]:
+async def opened_per_s(count: int) -> tuple[float, float]:
+    """Files and folders that are opened by second, with so many pods; for a process that does nothing else."""
+    with node(count) as here:
+        async with here:
+            await live(here, SETTLE_S)
+            opened = Opened()
+            await live(here, SPAN_S)
+            return opened.files / SPAN_S, opened.folders / SPAN_S
+
+
+def opened_elsewhere(count: int) -> tuple[float, float]:
+    """The same, counted in a process of its own: what listens in this one would slow down all that is timed later."""
+    words = [sys.executable, "-m", "bench.rigs.qrm_rest", COUNT_FILES, str(count)]
+    told = subprocess.run(words, cwd=REPOSITORY, stdout=subprocess.PIPE, text=True, check=True).stdout
+    files, folders = told.split()
+    return float(files), float(folders)
+
+
+def _in_virtual_time(found: Coroutine[Any, Any, Found]) -> Found:
+    setup_logging("bench", "sim", as_json=False, level="error")
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
-        return runner.run(cost(count, opened))
+        return runner.run(found)
 
 
 def rows() -> list[Row]:
     """Rows of the table of `make bench`."""
-    setup_logging("bench", "sim", as_json=False, level="error")
-    opened = None
-    times = [min(_in_virtual_time(count)[0] for _ in range(3)) for count in SIZES]
-    opened = Opened()
-    reads = [_in_virtual_time(count, opened)[1:] for count in SIZES]
+    times = [min(_in_virtual_time(cpu_ms_per_s(count)) for _ in range(3)) for count in SIZES]
+    reads = [opened_elsewhere(count) for count in SIZES]
     named = "/".join(str(count) for count in SIZES)
     return [
         Row(f"qrm at rest, {named} pods of kubelet's", " / ".join(f"{one:.2f}" for one in times) + " ms/s", SPAN_S, ""),
@@ -166,13 +178,11 @@ def rows() -> list[Row]:
     ]
 
 
-async def measure() -> list[Row]:
-    """Rows of the table of `make bench`."""
-    return await asyncio.to_thread(rows)
-
-
 def main() -> None:
-    """Print the table."""
+    """Print the table, or the files and folders that are opened by second with so many pods."""
+    if sys.argv[1:2] == [COUNT_FILES]:
+        print(*_in_virtual_time(opened_per_s(int(sys.argv[2]))))
+        return
     print(f"qrm at rest, best of 3 spans of {SPAN_S} s, CPU time; {machine()}\n")
     for row in rows():
         print(f"| {row.what} | {row.figure} |")
