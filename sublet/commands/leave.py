@@ -34,6 +34,7 @@ def leave(
     from shared.adapters.kube.client import Kube
     from shared.settings import common_settings, raw_settings
     from sublet.cluster.uninstalled import is_uninstalled
+    from sublet.state.folder import remove_what_was_learned
 
     common = common_settings(raw_settings())
 
@@ -52,4 +53,5 @@ def leave(
         print_error(f"{problem.group}: {problem.why}")
     if problems:
         raise SystemExit(FAILED)
+    remove_what_was_learned(common.state_dir)
     typer.echo("Sublet is gone: pods have their CPUs, weights and limits as kubelet made them")

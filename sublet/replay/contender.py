@@ -1,7 +1,7 @@
 """A contender decides from what may be seen of a node: the CPUs of tenants and batch, and the offer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from services.advisor.core.model.machine import Bounds
@@ -90,7 +90,7 @@ class _PolicyDecider:
     def __init__(self, name: str, choice: PolicyChoice, node: str) -> None:
         self._name, self._node = name, node
         self._chosen = ConfiguredPolicy(choice.policy, choice.policy_settings)
-        self._rules = choice.settings.rules
+        self._rules = replace(choice.settings.rules, says_why=False)
         self._round: Round | None = None
 
     def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:  # noqa: ARG002

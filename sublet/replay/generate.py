@@ -9,7 +9,7 @@ machine: only `random.Random.random` is used, which is the same in every Python.
 
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -18,6 +18,7 @@ from typing import Any, BinaryIO
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample
 from shared.core.cpus.topology import Cpu, Topology
+from sublet.exit_codes import REFUSED
 from sublet.replay.traces.frames import sample_of
 from sublet.replay.traces.recording import Writer
 
@@ -154,6 +155,15 @@ def write(out: BinaryIO, seed: int = SEED, length_s: float = LENGTH_S) -> None:
     writer.close()
 
 
-if __name__ == "__main__":
-    with Path(sys.argv[1]).open("wb") as file:
+def main(arguments: Sequence[str]) -> int:
+    """Write the recording into the file that is named; 2 where none is, or an option, of which there are none."""
+    if len(arguments) != 1 or arguments[0].startswith("-"):
+        print("usage: python -m sublet.replay.generate FILE", file=sys.stderr)
+        return REFUSED
+    with Path(arguments[0]).open("wb") as file:
         write(file)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -17,6 +17,8 @@ class Until(Enum):
     """A clean stop, `sublet down`, or a reboot: it tells of processes, cgroups or a clock that are gone then."""
     FORGOTTEN = auto()
     """`--forget`: the record of evictions, the logs, an operator's pause."""
+    UNINSTALLED = auto()
+    """`--forget`, or Sublet leaves a cluster's node: it tells of tenants that a later installation does not know."""
     REMOVED_BY_HAND = auto()
     """An operator wrote it, or should look at it."""
 
@@ -46,7 +48,7 @@ STATE_FILES = (
     StateFile("cnr.json", "reporter"),
     StateFile("node-pods.json", "reporter"),
     StateFile("usage-past.json", "reporter"),
-    StateFile("policy-past.json", "advisor", Until.FORGOTTEN),
+    StateFile("policy-past.json", "advisor", Until.UNINSTALLED),
     StateFile("checkpoint.json", "qrm"),
     StateFile("checkpoint.json.refused", "qrm", Until.REMOVED_BY_HAND),
     StateFile("former-values.json", "qrm"),

@@ -113,9 +113,14 @@ class StateFolder:
 
 def remove_state(path: Path, *, forget: bool) -> None:
     """Remove our own files that do not outlive a stop, and our own taints; with `forget` the history too."""
-    _remove(path, _names(path), {Until.STOP, Until.FORGOTTEN} if forget else {Until.STOP})
+    _remove(path, _names(path), {Until.STOP, Until.FORGOTTEN, Until.UNINSTALLED} if forget else {Until.STOP})
     if (path / TAINTS).is_file():
         TaintFile(path).remove_ours()
+
+
+def remove_what_was_learned(path: Path) -> None:
+    """Remove what goes with an installation on a cluster's node; the history of evictions and pods stays."""
+    _remove(path, _names(path), {Until.UNINSTALLED})
 
 
 def _names(path: Path) -> list[str]:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.round.decide import SizingRules, decide
@@ -41,6 +42,22 @@ def demand(cores: Any, memory_bytes: Any = 0, why: Any = ()) -> Demand:
     return Demand(cores, memory_bytes, why)
 
 
+def mute() -> list[Reason]:
+    """Reasons as a policy of a wheel may make them: pydantic refuses a list among the numbers."""
+    return [Reason.model_validate({"rule": "r", "numbers": {"a": [1]}})]
+
+
+def late(make: Any) -> tuple[int, Demand]:
+    """An answer whose reasons are made when they are read."""
+    return 0, Demand(1.0, 0, Reasons(make))
+
+
+LATE = [
+    pytest.param(late(explode), "raised ZeroDivisionError in a reason: of all things", id="raises"),
+    pytest.param(late(mute), "raised ValidationError in a reason: ", id="refused by the message"),
+    pytest.param(late(lambda: ["because"]), "returned why is not a tuple of Reason", id="no reason"),
+    pytest.param(late(lambda: 7), "raised TypeError in a reason: ", id="nothing to go through"),
+]
 NONSENSE = [
     pytest.param((0, Demand(math.nan, 0)), "cores nan", id="NaN"),
     pytest.param((0, Demand(math.inf, 0)), "cores inf", id="infinite"),
@@ -75,6 +92,20 @@ def test_a_policy_that_raises_is_refused_with_its_words(odd: Policy[PolicySettin
     with pytest.raises(Refused, match="policy 'odd' raised ZeroDivisionError: of all things") as refusal:
         judged(odd, None, VIEW, 0.0, PolicySettings())
     assert refusal.value.reason == "policy_raised"
+
+
+@pytest.mark.parametrize(("answer", "says"), LATE)
+def test_a_reason_that_cannot_be_made_is_a_failure_of_its_policy(answer: object, says: str) -> None:
+    odd = ConfiguredPolicy(saying(answer), PolicySettings())
+    done = decide(VIEW, 0.0, odd, SizingRules(fallback=FALLBACK), None)
+    assert done.fields()["policy"] == "canonical"
+    assert done.failed.startswith(f"policy 'odd' {says}")
+    assert done.why[0].rule == f"{done.failed}; canonical decides"
+
+
+def test_where_nobody_reads_them_reasons_are_not_made() -> None:
+    odd = ConfiguredPolicy(saying(late(explode)), PolicySettings())
+    assert decide(VIEW, 0.0, odd, SizingRules(says_why=False), None).policy == "odd"
 
 
 @pytest.mark.parametrize("answer", [explode, *[case.values[0] for case in NONSENSE]])

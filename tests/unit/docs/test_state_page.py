@@ -59,6 +59,7 @@ def test_streams_fit_the_store() -> None:
     ("names", "until"),
     [
         (("ledger.db", "nats", "logs", "bridges", "evictions.paused"), Until.FORGOTTEN),
+        (("policy-past.json",), Until.UNINSTALLED),
         (("config.yaml", "taints.json", "ledger.db.broken-1", "checkpoint.json.refused"), Until.REMOVED_BY_HAND),
         (("pods", "checkpoint.json", "lease.json", "lease.fallen", "cnr.json", "login.json"), Until.STOP),
     ],

@@ -19,7 +19,7 @@ from shared.adapters.ledger import file as ledger_file
 from shared.adapters.nats.embedded import server as nats_server
 from shared.errors import Conflict, Unfit
 from sublet.state.files import MARK, STATE_FILES, Until, known
-from sublet.state.folder import StateFolder, remove_state
+from sublet.state.folder import StateFolder, remove_state, remove_what_was_learned
 
 SENTENCE = "kept by its owner"
 STAYING = ("config.yaml", "ledger.db.broken-1", "ledger.db.broken-12-wal", "checkpoint.json.refused")
@@ -32,7 +32,7 @@ GOING = (
     "lease.json",
     "keeper.log",
 )
-HISTORY = ("ledger.db", "ledger.db-wal", "evictions.paused")
+HISTORY = ("ledger.db", "ledger.db-wal", "evictions.paused", "policy-past.json")
 
 
 @pytest.fixture
@@ -71,6 +71,12 @@ def test_what_an_operator_wrote_or_should_see_stays(path: Path, forget: bool) ->
     fill(path, *STAYING, *GOING, *HISTORY)
     remove_state(path, forget=forget)
     assert names(path) == {*STAYING, *(() if forget else HISTORY)}
+
+
+def test_with_an_installation_goes_what_it_learned_of_the_nodes_tenants_and_nothing_else(path: Path) -> None:
+    fill(path, *STAYING, *GOING, *HISTORY)
+    remove_what_was_learned(path)
+    assert names(path) == {*STAYING, *GOING, *HISTORY} - {"policy-past.json"}
 
 
 def test_a_name_of_ours_that_is_a_link_or_of_another_kind_is_left_alone(path: Path, tmp_path: Path) -> None:

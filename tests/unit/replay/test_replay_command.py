@@ -63,6 +63,16 @@ def test_the_shipped_recording_is_the_one_that_the_generator_makes() -> None:
     assert SHIPPED.stat().st_size < 200_000
 
 
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["-o"], ["a", "b"]])
+def test_the_generator_takes_one_name_and_no_option(
+    arguments: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert generate.main(arguments) == 2
+    assert capsys.readouterr().err == "usage: python -m sublet.replay.generate FILE\n"
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_peers_and_baseline_on_the_shipped_recording(run: Run) -> None:
     """These do not change when our policies do."""
     result = run(SHIPPED, "-o", "json", *BASELINES)

@@ -15,7 +15,7 @@ from services.advisor.core.model.shape import Footprint, Shape
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand
 from services.advisor.core.round.explain import NAMED_REGIONS, class_sizes, named, pod_sizes, region_reasons
-from services.advisor.core.round.guard import ConfiguredPolicy, judged
+from services.advisor.core.round.guard import ConfiguredPolicy, judged, worded
 from services.advisor.core.round.memory import MemoryAdvice, memory_advice, memory_reason
 from services.advisor.core.sizing.driver import SizedRegions, SizingInput, size_regions
 from services.advisor.core.sizing.isolation import Isolation, IsolationRules
@@ -42,6 +42,9 @@ class SizingRules:
     """Decides where the policy fails; None: the failure is raised."""
     instead: str = ""
     """Why it is not the chosen policy that decides."""
+    says_why: bool = True
+    """Whether somebody reads the reasons: a policy's are then made within its own part of the round, where what fails
+    is its failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +214,8 @@ class _RoundBuilder:
         if state is None:
             state = self.chosen.learned.get(region)
         self.states[region], demand = judged(policy, state, view, self.now_s, self.chosen.settings)
+        if self.rules.says_why:
+            demand = worded(policy, demand)
         self.demands[region] = wanting(demand, view)
         return self.demands[region]
 

@@ -45,6 +45,22 @@ def judged(policy: Policy[Any, Any], state: Any, view: View, now_s: float, setti
     return state, _checked(policy, demand)
 
 
+def worded(policy: Policy[Any, Any], demand: Demand) -> Demand:
+    """The demand with its reasons made: what fails there would fail while the advice is published.
+
+    Raises:
+        Refused: `policy_raised`; `policy_nonsense`, what was made is no `Reason`.
+    """
+    if type(demand.why) is not Reasons:
+        return demand
+    try:
+        made = tuple(demand.why)
+    except Exception as error:  # a function of the policy's, as `judge` is
+        words = f"policy {policy.name!r} raised {type(error).__name__} in a reason: {error}"
+        raise Refused(words[:_SHOWN_CHARACTERS], reason=RAISED) from error
+    return _checked(policy, replace(demand, why=made))
+
+
 def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
     cores: Any = demand.cores
     memory: Any = demand.memory_bytes
@@ -56,7 +72,7 @@ def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
         raise _nonsense(policy, f"memory_bytes {memory!r}, want a whole number from 0 to {MOST_BYTES}")
     if quota is not None and not _is_amount(quota, Real, MOST_CORES):
         raise _nonsense(policy, f"reclaim_quota_cores {quota!r}, want None or a number from 0 to {MOST_CORES:g}")
-    # Those of our own policies are not made yet.
+    # What is not made yet is checked by `worded`, where anybody is to read it.
     if type(why) is not Reasons and (
         not isinstance(why, tuple) or not all(isinstance(reason, Reason) for reason in why)
     ):
