@@ -3,7 +3,7 @@
     python -m bench.metrics_pass [pods]
 
 Passes are made one after the other on a clock that moves a period each time, so that what is read seldom is. The share
-of a core is that of the period: two seconds at work, four at rest.
+of a core is that of the period: two seconds at work, three at rest.
 """
 
 import os

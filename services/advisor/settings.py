@@ -132,7 +132,8 @@ class AdvisorSettings(Settings):
     """The last advice is said again after this time without a new sample; more than the longest period of the metrics
     service (`metrics.rest_period_s`), whose samples would else often come just after the repetition."""
     max_input_age_s: Seconds = 5.0
-    """An older sample is not used: one cautious advice, then silence. Two periods of the metrics service and more."""
+    """An older sample is not used: one cautious advice, then silence. More than the metrics service's period at
+    rest (`metrics.rest_period_s`), and two of its periods."""
     valid_for_s: Seconds = 10.0
     """How long an advice counts as fresh; qrm then holds to it until its own lease (`qrm.lease_s`) has ended."""
 

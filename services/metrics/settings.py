@@ -10,6 +10,9 @@ from shared.settings import Settings
 
 NAME = "metrics"
 MOST_APPLICATIONS = 16
+REST_PERIODS = 1.5
+"""A node at rest is sampled once in so many periods: with the default of 2 s, a pass that is two seconds late is still
+younger than what advisor and evictor take for fresh."""
 
 
 class MetricsSettings(Settings):
@@ -17,10 +20,10 @@ class MetricsSettings(Settings):
 
     period_s: Annotated[float, Field(ge=0.1, le=60)] = 2.0
     """Longest time between two samples while anything moves."""
-    rest_period_s: Annotated[float, Field(ge=0.1, le=60)] = 4.0
+    rest_period_s: Annotated[float, Field(ge=0.1, le=60)] | None = None
     """Longest time between two samples once five in a row have said the same, while the kernel's pressure triggers are
-    armed. Less than the advisor's period and what advisor and evictor take for fresh; the period itself switches it
-    off."""
+    armed, which is on a host and not in a container. Not set: one and a half of `period_s`. Less than
+    `max_input_age_s` of advisor and evictor; `period_s` or less switches it off."""
     probe_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
     """How often the tripwire reads the tenants' CPU time, free memory and the list of pods."""
     min_gap_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
@@ -33,6 +36,12 @@ class MetricsSettings(Settings):
     """Applications outside of pods, measured beside pods: `path` is a cgroup below `base` (`CgroupRoot`, or kubelet's
     group `Kubepods`, `KubepodsBurstable`, `KubepodsBesteffort`) that holds no pod; `qos` and `priority` are
     Koordinator's classes: what `koord-batch` and `koord-free` use is not taken off batch resources."""
+
+    @property
+    def longest_period_s(self) -> float:
+        """The longest time between two samples: that of a node at rest."""
+        rest_period_s = REST_PERIODS * self.period_s if self.rest_period_s is None else self.rest_period_s
+        return max(self.period_s, rest_period_s)
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:

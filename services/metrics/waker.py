@@ -31,7 +31,7 @@ class Waker:
             settings.tenant_step_cores, settings.memory_watch_bytes, peak_hold_s=settings.period_s
         )
         # Without the kernel's triggers only tenants would end a rest in time.
-        rest_period_s = settings.rest_period_s if self._ports.alarm.armed else settings.period_s
+        rest_period_s = settings.longest_period_s if self._ports.alarm.armed else settings.period_s
         self._pace = WakePace(settings.period_s, settings.probe_s, settings.min_gap_s, rest_period_s)
         self._settings = settings
 

@@ -1,16 +1,17 @@
 """`validate_settings` and `validate_config` say all that is wrong with what a person has given, and where it stands."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from services.central.core.config import MAX_TEXT_BYTES, config_of, read_config_text
 from shared.contracts.services import SERVICES
-from shared.errors import BadConfig, Refused
+from shared.errors import BadConfig, Refused, SettingProblem
 from shared.settings import common_settings
 from sublet.terminal.given_file import read_given_text
 from sublet.validation.given import Given
 from sublet.validation.sections import BUILDERS
+from sublet.validation.together import problems_together
 
 NEXT_STEP = "what each key may be: sublet config explain KEY"
 
@@ -90,11 +91,16 @@ def _build_sections(given: Given, values: Mapping[str, Any]) -> Verdict:
             findings += _findings(given, error)
         except (ValueError, TypeError) as error:  # a rule that refuses what its model lets through
             findings.append(SettingFinding(given.place_of((name,)), name, f"{name}: {error}"))
+    findings += _problems(given, problems_together(values))
     return Verdict(tuple(findings), tuple(notes))
 
 
 def _findings(given: Given, error: BadConfig) -> Iterator[SettingFinding]:
     if not error.problems:
         yield SettingFinding("", "", str(error))
-    for problem in error.problems:
+    yield from _problems(given, error.problems)
+
+
+def _problems(given: Given, problems: Iterable[SettingProblem]) -> Iterator[SettingFinding]:
+    for problem in problems:
         yield SettingFinding(given.place_of(problem.path), problem.key, str(problem))
