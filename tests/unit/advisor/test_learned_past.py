@@ -17,10 +17,14 @@ from present import present
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.observation.sample_view import view_of
 from services.advisor.core.policy import PolicyPast
+from services.advisor.core.prediction.coverage import SPANS_S, Coverage, Horizon
+from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 from services.advisor.core.prediction.margin import LearnedMargin
+from services.advisor.core.prediction.peak import Peak
 from services.advisor.core.prediction.stored_margin import (
     MAX_MARGINS_BYTES,
     MOST_AWAY_S,
+    MOST_NAME_CHARACTERS,
     MOST_REGIONS,
     MOST_WEIGHT,
     margins_of,
@@ -91,6 +95,27 @@ def test_the_text_is_bounded_by_regions_and_buckets() -> None:
     text = margins_text({f"pool-{number}": restless for number in range(2 * MOST_REGIONS)}, WALL_S)
     assert len(margins_of(text, WALL_S)[0]) == MOST_REGIONS
     assert len(text) <= MAX_MARGINS_BYTES == MAX_PAST_BYTES
+
+
+def largest(names: int) -> dict[str, LearnedMargin]:
+    """So many regions with names and weights of the most bytes, in every bucket of each histogram."""
+    full = Histogram(dict.fromkeys(range(len(CPU_CORES.ends)), 0.00012345678901234567))
+    margin = replace(
+        learned([60.0 / 7] * 5), usual=Peak(full, value=60.0 / 7), rises=full, learned_s=1e5 / 7,
+        horizons=tuple(Horizon(full, Coverage(100 / 7, 90 / 7, 80 / 7)) for _ in SPANS_S),
+    )  # fmt: skip
+    return {f"{number:03d}".ljust(MOST_NAME_CHARACTERS, "\x01"): margin for number in range(names)}
+
+
+@pytest.mark.parametrize(("names", "horizons"), [(1, True), (MOST_REGIONS, False), (2 * MOST_REGIONS, False)])
+def test_the_largest_past_can_be_read_again_and_leaves_out_what_nothing_is_sized_by(names: int, horizons: bool) -> None:
+    text = margins_text(largest(names), WALL_S)
+    assert len(text) <= MAX_MARGINS_BYTES
+    found, why = margins_of(text, WALL_S)
+    assert (why, len(found)) == ("", min(names, MOST_REGIONS))
+    first = next(iter(found.values()))
+    assert len(first.usual.histogram.weights) == len(first.rises.weights) == len(CPU_CORES.ends)
+    assert [bool(horizon.rises.weights) for horizon in first.horizons] == [horizons] * len(SPANS_S)
 
 
 class Kept:

@@ -71,10 +71,20 @@ class _Margins(_Stored):
 
 
 def margins_text(margins: Mapping[str, LearnedMargin], wall_s: float) -> bytes:
-    """What has been learned, by region; the window that is not over is left out, and what has too long a name."""
+    """What has been learned, by region; the window that is not over is left out, and what has too long a name.
+
+    Where that would be refused as too large, the horizons are left out: nothing is sized by them.
+    """
     names = sorted(name for name in margins if len(name) <= MOST_NAME_CHARACTERS)
     regions = {name: _stored(margins[name]) for name in names[:MOST_REGIONS]}
-    return _Margins(written_s=wall_s, regions=regions).model_dump_json().encode()
+    text = _text(regions, wall_s)
+    if len(text) <= MAX_MARGINS_BYTES:
+        return text
+    return _text({name: stored.model_copy(update={"horizons": {}}) for name, stored in regions.items()}, wall_s)
+
+
+def _text(regions: Mapping[str, _Margin], wall_s: float) -> bytes:
+    return _Margins(written_s=wall_s, regions=dict(regions)).model_dump_json().encode()
 
 
 def margins_of(text: bytes, wall_s: float) -> tuple[dict[str, LearnedMargin], str]:
