@@ -33,7 +33,11 @@ FALL_LIMIT_S, RISE_LIMIT_S, EVICT_LIMIT_S, CONFIG_LIMIT_S, TAINT_LIMIT_S = 30.0,
 LOAD_LIMIT_S = 120.0
 HASTE = {
     "settings": {
-        "advisor": {"min_ramp_down_period_s": 5},
+        "advisor": {
+            "min_ramp_down_period_s": 5,
+            # The figures are those of tenants that are young; with other tests before it the story may outlast that.
+            "policies": {"adaptive": {"cold_start_s": 86_400}},
+        },
         "reporter": {"rise_window_s": 5},
         "evictor": {
             "condition_transition_s": 8,
@@ -41,7 +45,7 @@ HASTE = {
         },
     }
 }
-"""What would make one wait, shortened."""
+"""What would make one wait, shortened; and tenants stay young for as long as the story lasts."""
 LARGER, SMALLER, CROWDING = "reclaimed-large-pod-2", "reclaimed-large-pod-1", "shared-large-pod-2"
 OVERCOMMIT = "reclaimed-resource-pressure-eviction-plugin"
 MEMORY = "memory-pressure-eviction-plugin"
