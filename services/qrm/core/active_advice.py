@@ -30,9 +30,14 @@ class ActiveAdvice:
         return "applied" if now_s <= self.received_s + self.advice.valid_for_s else "held"
 
 
-def shares_by_choice(advice: PoolAdvice, cpus: int) -> bool:
-    """Whether tenants share CPUs with reclaimed pods though this machine has room for pools of their own."""
-    return advice.overlap and sum(part.cpus for part in advice.pools if not part.of_pods) <= cpus
+def shares_by_choice(advice: PoolAdvice, online_cpus: int) -> bool:
+    """Whether tenants share CPUs with reclaimed pods though there is room for pools of their own.
+
+    Args:
+        advice: its sizes are of all CPUs that are online, whatever of these the cgroup root grants.
+        online_cpus: how many that are.
+    """
+    return advice.overlap and sum(part.cpus for part in advice.pools if not part.of_pods) <= online_cpus
 
 
 def partitioned(advice: PoolAdvice) -> PoolAdvice:
@@ -56,7 +61,9 @@ def offered(
     memory = advice.reclaimed_memory_bytes
     # What was advised and what the kernel grants may differ, after a refused write or at the floor:
     # the less of both is safe.
-    cpu = min(advice.reclaimed_cpu_millis, int(1000 * reclaim_cpus * (1.0 if at_floor else advice.oversold_ratio)))
+    promised_millis = 1000 * reclaim_cpus * (1.0 if at_floor else advice.oversold_ratio)
+    # Rounded first: a product of floats may lie a hair below the whole number that it stands for.
+    cpu = min(advice.reclaimed_cpu_millis, int(round(promised_millis, 3)))
     return cpu, memory if limit_bytes is None else min(memory, limit_bytes)
 
 

@@ -183,6 +183,7 @@ class Kube:
         Raises:
             KubeError: the server refused.
             Unavailable: no answer within the time, or none that can be read. Whether it was done is not known.
+            Refused: the body is no JSON; nothing was sent.
         """
         return await self.send(KubeRequest(method, path, _within(timeout_s), body, query))
 
@@ -282,7 +283,7 @@ class Kube:
             access.server + request.path,
             params={key: str(value) for key, value in (request.query or {}).items()},
             headers=headers,
-            data=json.dumps(request.body) if request.body is not None else None,
+            data=_body(request),
             timeout=request.limit,
             server_hostname=access.server_name,
             proxy=access.proxy,
@@ -307,6 +308,13 @@ def _within(seconds: float) -> aiohttp.ClientTimeout:
     Facts: docs/facts/kubernetes.md#no-limit-of-time.
     """
     return aiohttp.ClientTimeout(total=seconds, connect=CONNECT_S)
+
+
+def _body(request: KubeRequest) -> str | None:
+    try:
+        return None if request.body is None else json.dumps(dict(request.body))  # json takes no other mapping
+    except (TypeError, ValueError) as error:
+        raise Refused(f"{request.method} {request.path}: a body that is no JSON: {error}") from error
 
 
 def _words(error: Exception) -> str:

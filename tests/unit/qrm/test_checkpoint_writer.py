@@ -105,3 +105,27 @@ async def test_a_failure_is_said_until_it_works_again(tmp_path: Path) -> None:
         await asyncio.sleep(0)
     assert disk.kept == ["second"]
     await stop(task)
+
+
+async def test_a_failure_ends_also_where_what_is_on_the_disk_counts_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk, conditions = CheckpointFile(tmp_path, "n1"), Conditions()
+    writer, save = CheckpointWriter(disk), disk.save
+    task = asyncio.create_task(writer.run(reported_to(conditions)))
+    offer(writer, "0-1")
+    while not disk.holds(ADVICE, {"share": "0-1"}, {}):
+        await asyncio.sleep(0)
+
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(disk, "save", full)
+    offer(writer, "0-2")
+    while not str(conditions):
+        await asyncio.sleep(0)
+    monkeypatch.setattr(disk, "save", save)
+    offer(writer, "0-1")
+    while str(conditions):
+        await asyncio.sleep(0)
+    await stop(task)

@@ -1,16 +1,21 @@
 """CPUs that tenants share with reclaimed pods: who is on which, in which order it is written, and no idle class."""
 
 import asyncio
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from plain_cgroups import PlainCgroups
 from qrm_world import FLOOR, RECLAIMED, SHARED, TUTORIAL_NODE, Node, Run, conditions, pools
 
 from services.qrm.core.active_advice import offered, partitioned, shares_by_choice
 from services.qrm.core.placement.pools import place
+from services.qrm.core.writes.apart import kept_apart
+from services.qrm.core.writes.plan import Sets, WantedSets
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.core.cgroups.knobs import Knob
 from shared.core.cpus.cpuset import CpuSet
@@ -76,7 +81,7 @@ def test_reclaimed_work_is_behind_all_others_before_it_is_beside_a_tenant(
 def test_a_kernel_without_an_idle_class_partitions_and_says_so(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         async with Node(tmp_path) as node:
-            for group in ("sublet", RECLAIMED):
+            for group in ("", "sublet", RECLAIMED):
                 (node.plain.folder(group, "cpu") / "cpu.idle").unlink()
             allocation = await node.hear(shared_advice(node, 15, 33, reclaimed_cpu_millis=40_000, oversold_ratio=1.5))
             told = pools(allocation)
@@ -87,6 +92,87 @@ def test_a_kernel_without_an_idle_class_partitions_and_says_so(tmp_path: Path, v
             assert "NoIdleClass" not in conditions(apart)
 
     virtual(story())
+
+
+def test_advice_for_all_online_cpus_is_apart_though_the_root_grants_fewer(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        plain = PlainCgroups(tmp_path / "host", cpus="0-23")
+        plain.add_classes()
+        async with Node(tmp_path, plain=plain) as node:
+            for group in ("", "sublet", RECLAIMED):
+                (plain.folder(group, "cpu") / "cpu.idle").unlink()
+            allocation = await node.hear(shared_advice(node, 15, 33))
+            assert "NoIdleClass" in conditions(allocation)
+            assert not CpuSet.parse(plain.get(SHARED)) & CpuSet.parse(plain.get(RECLAIMED))
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("mode", ["observe", "dry-run"])
+@pytest.mark.parametrize("kernel_can", [True, False])
+def test_before_anything_was_written_other_groups_tell_whether_there_is_an_idle_class(
+    tmp_path: Path, virtual: Run, mode: str, kernel_can: bool
+) -> None:
+    async def story() -> None:
+        plain = PlainCgroups(tmp_path / "host")
+        plain.add("system.slice")
+        for group in ("",) if kernel_can else ("", "system.slice"):
+            (plain.folder(group, "cpu") / "cpu.idle").unlink()
+        if kernel_can:  # as on cgroup v2, where the root has neither
+            (plain.folder("", "cpu") / "cpu.shares").unlink()
+        async with Node(tmp_path, plain=plain, mode=mode) as node:
+            allocation = await node.hear(shared_advice(node, 15, 33))
+            assert ("NoIdleClass" not in conditions(allocation)) is kernel_can
+
+    virtual(story())
+
+
+@pytest.mark.parametrize("code", [errno.EPERM, errno.EBUSY])
+def test_nobody_comes_beside_work_that_the_kernel_does_not_put_behind_tenants(
+    tmp_path: Path, virtual: Run, monkeypatch: pytest.MonkeyPatch, code: int
+) -> None:
+    async def story() -> None:
+        async with Node(tmp_path) as node:
+            await node.hear(node.advice(20, 28))
+            node.plain.set(RECLAIMED, "cpu.idle", "0", "cpu")
+            write = node.plain.cgroups.write
+
+            def refused(group: str, knob: Knob, value: Any) -> bool:
+                if knob is Knob.CPU_IDLE and group == RECLAIMED:
+                    raise OSError(code, os.strerror(code))
+                return write(group, knob, value)
+
+            monkeypatch.setattr(node.plain.cgroups, "write", refused)
+            allocation = await node.hear(shared_advice(node, 15, 33))
+            tenants, batch = (CpuSet.parse(cpus) for cpus in node.sets())
+            assert not tenants & batch
+            assert allocation.status == "partial"
+            monkeypatch.setattr(node.plain.cgroups, "write", write)
+            await asyncio.sleep(node.app.state()["settings"]["period_s"] + 1)
+            assert node.plain.get(RECLAIMED, "cpu.idle", "cpu") == "1"
+            assert node.sets()[0] == "0-47"
+
+    virtual(story())
+
+
+_WHERE = st.frozensets(st.integers(0, 7), min_size=1).map(CpuSet.of)
+
+
+@given(_WHERE, _WHERE, _WHERE, _WHERE)
+def test_apart_is_kept_whatever_is_wanted(tenant: CpuSet, batch: CpuSet, to_tenant: CpuSet, to_batch: CpuSet) -> None:
+    mems = CpuSet.of([0])
+    wanted = {"t": WantedSets(Sets(to_tenant, mems), 1), "b": WantedSets(Sets(to_batch, mems), 0)}
+    now = {"t": Sets(tenant, mems), "b": Sets(batch, mems)}
+    assert kept_apart(wanted, now, ()) == wanted
+    kept = {group: one.sets.cpus for group, one in kept_apart(wanted, now, {"b"}).items()}
+    assert kept["t"]
+    assert kept["b"]
+    assert kept["t"] <= to_tenant
+    assert kept["b"] <= to_batch
+    assert kept["b"] <= batch or not to_batch & batch
+    # Side by side are at most those who were, or who have nowhere else to go.
+    elsewhere = to_tenant - (kept["b"] - tenant)
+    assert not (kept["t"] & kept["b"]) - tenant or not elsewhere
 
 
 def test_more_than_the_pool_is_promised_while_it_is_in_force_and_not_at_the_floor(tmp_path: Path, virtual: Run) -> None:
@@ -105,6 +191,10 @@ def test_the_floor_offers_no_more_than_its_cpus() -> None:
     advice = _advice(38, 10, reclaimed_cpu_millis=30_000, oversold_ratio=3.0)
     assert offered(advice, 10, None) == (30_000, 0)
     assert offered(advice, 4, None, at_floor=True) == (4000, 0)
+
+
+def test_no_milli_core_is_lost_to_floating_point() -> None:
+    assert offered(_advice(47, 1, reclaimed_cpu_millis=30_000, oversold_ratio=2.01), 1, None) == (2010, 0)
 
 
 @given(st.integers(1, 47), st.integers(0, 40), st.data())

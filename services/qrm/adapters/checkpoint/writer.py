@@ -18,6 +18,8 @@ class CheckpointWriter:
     _offered: tuple[PoolAdvice, Mapping[str, str], Mapping[str, str]] | None = None
     _fresh: asyncio.Event = field(default_factory=asyncio.Event)
     _writing: threading.Lock = field(default_factory=threading.Lock)
+    _failed: bool = False
+    """Whether the last write failed, which is said until one goes well: also if what is on the disk counts again."""
 
     def load(self) -> Checkpoint | None:
         """What the life before has applied; see `CheckpointFile.load`."""
@@ -27,7 +29,7 @@ class CheckpointWriter:
         """What is applied now: the advice, the CPUs of its pools, and those that pods (by UID) have for themselves."""
         self._offered = advice, pools, pods
         # A thread for nothing costs more than the look. While one writes, what is held is about to change.
-        if self._writing.locked() or not self.file.holds(advice, pools, pods):
+        if self._failed or self._writing.locked() or not self.file.holds(advice, pools, pods):
             self._fresh.set()
 
     async def run(self, report_failure: Callable[[str], None]) -> None:
@@ -52,5 +54,7 @@ class CheckpointWriter:
             try:
                 self.file.save(*self._offered)
             except OSError as error:
+                self._failed = True
                 return f"{error}; a restart would begin at the floor"
+            self._failed = False
             return ""

@@ -18,6 +18,7 @@ from services.qrm.core.isolation.wanted import may_be_given, may_have_quotas, wa
 from services.qrm.core.memory.limits import limit_steps
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.turns import Turns
+from services.qrm.core.writes.apart import kept_apart
 from services.qrm.core.writes.classes import RECLAIMED, lowest, weights
 from services.qrm.core.writes.foreign import ForeignWatch
 from services.qrm.core.writes.group_settings import GroupSettings
@@ -94,7 +95,11 @@ class CgroupGroups:
 
     def has_idle_class(self) -> bool:
         """See the port."""
-        return self._has_idle(self.layout.top)
+        # Where nothing was written yet, our top group is not there: any group with a weight tells as well. A kernel
+        # that says nothing is not one that says no.
+        groups = (self.layout.top, "", *self._cgroups.children(""))
+        told = (self._has_idle(group) for group in groups if self._cgroups.raw(group, Knob.CPU_SHARES) is not None)
+        return next(told, True)
 
     def planned(self, arrangement: Arrangement, pods: Sequence[Pod]) -> list[Write]:
         """The writes that `apply` would begin with; nothing is written."""
@@ -196,13 +201,18 @@ class CgroupGroups:
             )
             return WriteOutcome({}, {}, {}, 0, (problem,))
         # Before the sets: at no moment is reclaimed work beside a tenant on a CPU and not behind it.
+        behind = list(behind)
         refused = self._writer.settle(behind)
+        beside = {write.group for write in behind if self._writer.differs(write)}
         tree = self._writer.read_tree(wanted.keys())
         # What is found now and was not left so by the last pass, somebody else wrote: so before this pass writes.
         self._watch.found(tree, now_s)
-        outcome = self._writer.apply(wanted, self._watch.foreign(now_s), tree, needed=self._fixed)
+        safe = kept_apart(wanted, tree, beside)
+        outcome = self._writer.apply(safe, self._watch.foreign(now_s), tree, needed=self._fixed)
         self._watch.left(outcome.tree, outcome.goal, now_s)
-        return outcome.with_problems(refused)
+        # Also of a group that the kernel calls busy: nothing is well until it is behind.
+        open_ = [Problem(group, "is not behind tenants yet: it comes beside none anew") for group in sorted(beside)]
+        return outcome.with_problems([*refused, *open_])
 
     def _behind(self, arrangement: Arrangement, present: Mapping[str, Pod]) -> Iterator[Write]:
         """The lowest weight for reclaimed work that shall share CPUs with tenants; pods that start keep kubelet's."""
