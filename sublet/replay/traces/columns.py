@@ -12,7 +12,7 @@ from typing import TypeVar
 from services.advisor.core.model.containers import Containers
 from services.advisor.core.model.figures import Figures
 from services.advisor.core.model.machine import Bounds
-from services.advisor.core.model.view import View
+from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.observation.sample_view import view_of
 from shared.contracts.sample import NodeSample
 from sublet.replay.traces.frames import FrameLoad
@@ -46,7 +46,7 @@ class ColumnFrame:
     covers_s: float
     used_cores: float
     load: FrameLoad
-    containers: Containers
+    containers: Containers[ContainerView]
     columns: "TenantColumns"
 
     def view(self, bounds: Bounds) -> View:

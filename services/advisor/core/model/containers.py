@@ -2,37 +2,34 @@
 
 from collections.abc import Callable, Hashable
 from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-if TYPE_CHECKING:
-    from services.advisor.core.model.view import ContainerView
-
+C = TypeVar("C")
+"""A container, as whoever asks sees it."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class Containers(tuple["ContainerView", ...]):  # noqa: SLOT001 - a tuple cannot have any
+class Containers(tuple[C, ...]):  # noqa: SLOT001 - a tuple cannot have any
     """The containers of one moment, with the answers of functions that were asked of them."""
 
     answers: dict[Hashable, Any]
 
-    def __new__(cls, containers: "tuple[ContainerView, ...] | list[ContainerView]") -> "Containers":
+    def __new__(cls, containers: tuple[C, ...] | list[C]) -> "Containers[C]":
         """The same containers, of which nothing has been asked yet."""
         made = super().__new__(cls, containers)
         made.answers = {}
         return made
 
 
-def once(
-    function: "Callable[Concatenate[tuple[ContainerView, ...], P], R]",
-) -> "Callable[Concatenate[tuple[ContainerView, ...], P], R]":
+def once(function: Callable[Concatenate[tuple[C, ...], P], R]) -> Callable[Concatenate[tuple[C, ...], P], R]:
     """The pure function, computed once for the same `Containers` and the same other arguments.
 
     The answer is kept as long as the containers are, and given to everybody: it must be one that nobody changes.
     """
 
     @wraps(function)
-    def asked(containers: "tuple[ContainerView, ...]", /, *others: P.args, **named: P.kwargs) -> R:
+    def asked(containers: tuple[C, ...], /, *others: P.args, **named: P.kwargs) -> R:
         if not isinstance(containers, Containers) or named:
             return function(containers, *others, **named)
         key = (function, others)
