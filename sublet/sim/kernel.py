@@ -21,7 +21,8 @@ TASK_NAME = "stress"
 class _Running:
     demand: SimDemand
     pids: list[int] = field(default_factory=list)
-    waited_s: float = 0.0
+    waited_s: dict[int, float] = field(default_factory=dict)
+    """By process."""
 
 
 def class_of(container: str) -> str:
@@ -108,7 +109,7 @@ class Kernel:
         cores, waiting = dict.fromkeys(self._counters, 0.0), dict.fromkeys(self._counters, 0.0)
         for container, want in wants.items():
             granted = shares.cores[container]
-            self._wait(self._running[container], max(0.0, want.threads - granted) * step_s)
+            self._wait(self._running[container], max(0.0, want.threads - granted), step_s)
             for group in ancestors(container):
                 cores[group] += granted
                 waiting[group] += max(0.0, want.threads - granted)
@@ -123,11 +124,12 @@ class Kernel:
         self.figures.runnable = sum(want.threads for want in wants.values())
         self.figures.advance(dict(shares.busy), waiting[""], step_s)
 
-    def _wait(self, running: _Running, waited_s: float) -> None:
-        """Let a container's threads wait; its first process, which outlives the others, shows the time of them all."""
-        if waited_s > 0:
-            running.waited_s += waited_s
-            task_waited(self._files, running.pids[0], running.waited_s)
+    def _wait(self, running: _Running, waiting: float, step_s: float) -> None:
+        """Let a container's threads wait: none longer than the step; the oldest, which outlive the rest, first."""
+        for pid in running.pids[: math.ceil(waiting)]:
+            running.waited_s[pid] = running.waited_s.get(pid, 0.0) + min(1.0, waiting) * step_s
+            task_waited(self._files, pid, running.waited_s[pid])
+            waiting -= 1
 
     def _kill_for_memory(self) -> list[str]:
         used = {name: running.demand.memory_bytes for name, running in self._running.items()}
@@ -159,6 +161,7 @@ class Kernel:
         gone, running.pids[count:] = running.pids[count:], []
         self.groups.set_pids(container, running.pids)
         for pid in gone:
+            running.waited_s.pop(pid, None)
             end_task(self._files, pid)
 
     def _kill(self, container: str) -> None:

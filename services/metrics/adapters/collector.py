@@ -125,7 +125,8 @@ class Collector:
         if cache is None or cache.identity != identity:
             cache = TargetCache(identity, turn_of(target))
         self._caches[target] = cache
-        now_s, found, watched = self._monotonic(), dict[str, SourceReading](), dict[str, Value | CpuTicks]()
+        now_s = self._host.now_s = self._monotonic()
+        found, watched = dict[str, SourceReading](), dict[str, Value | CpuTicks]()
         always, gated = self._sources(target)
         for name, source in always:
             raw = self._try(name, source, target, failures)

@@ -22,7 +22,7 @@ T = TypeVar("T")
 class Host(Protocol):
     """The host as a source reads it. Paths are relative to the host's root ("proc/meminfo").
 
-    Every method but `once` and `tally` may raise OSError: the file is there but cannot be read.
+    Every method but `once`, `tally` and `turn` may raise OSError: the file is there but cannot be read.
     """
 
     @property
@@ -42,7 +42,7 @@ class Host(Protocol):
 
     @property
     def passes(self) -> int:
-        """Number of this pass: a source that reads a part of something only reads another part each time."""
+        """Number of this pass."""
         ...
 
     def text(self, path: str) -> str | None:
@@ -89,8 +89,15 @@ class Host(Protocol):
         """What `find` says about a folder or file, found out once a pass: several targets may ask."""
         ...
 
-    def tally(self, about: str, counters: Mapping[str, int], members: Collection[str]) -> float:
-        """The growth so far of a set of counters whose members come and go, such as those of a cgroup's tasks."""
+    def tally(self, about: str, counters: Mapping[str, int], members: Collection[str], most_per_s: float) -> float:
+        """The growth so far of a set of counters whose members come and go, such as those of a cgroup's tasks.
+
+        `counters` may leave out members. None counts for more than `most_per_s`.
+        """
+        ...
+
+    def turn(self, source: str, about: str) -> int:
+        """How often the source has asked so before: one that reads a part of something only reads another each time."""
         ...
 
 

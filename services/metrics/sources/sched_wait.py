@@ -5,7 +5,8 @@ The kernel counts it in three places, none of them always there:
 - `wait_sum` in a v1 cgroup's `cpu.stat`, where sched_schedstats is on: how long the cgroup as a whole waited for its
   turn, which says nothing about tasks that wait for each other inside it, and is therefore not used;
 - `/proc/<tid>/schedstat`, of each task (CONFIG_SCHED_INFO): a container's figure is their sum. A task that ended
-  between two readings takes its last wait with it.
+  between two readings takes its last wait with it. Of very many tasks only some are read in a pass, the others count by
+  what they waited when they were read last.
 Waits for a quota and for a hypervisor are in it (docs/facts/linux-cpu.md#run-delay). On v2 the container's
 `cpu_pressure` tells less and more cheaply: the share of time in which there was any waiting task.
 """
@@ -31,13 +32,14 @@ def _read(host: Host, target: Target) -> dict[str, float]:
     tids = host.once(task_ids, folder)
     if tids is None:
         return {}
-    looked_at, _ = some_of(host, tids)
+    looked_at, _ = some_of(host, "sched_wait", folder, tids)
     texts = ((tid, host.record(f"proc/{tid}/schedstat")) for tid in looked_at)
     delays = {tid: int(text.split()[_TASK_DELAY]) for tid, text in texts if text}
     # Tasks, and none of them says anything: a kernel without CONFIG_SCHED_INFO, which is not the same as no waiting.
     if tids and not delays:
         return {}
-    return {_COUNTER: host.tally(folder, delays, tids)}
+    # A delay is told when it ends, and may be longer than the window that sees it: a task is one, and never several.
+    return {_COUNTER: host.tally(folder, delays, tids, most_per_s=1 / _NS)}
 
 
 _FIGURES: tuple[Figure, ...] = (Rate(_NAME, of=_COUNTER, scale=_NS),)

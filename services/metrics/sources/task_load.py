@@ -2,7 +2,7 @@
 
 The kernel keeps a load average for the whole machine only; this one is its formula for a cgroup: an exponentially
 damped average over 60 and 300 s of the number of tasks in state R or D. A pool's load is that of its containers.
-Of a container with very many tasks only some are read in a pass, others each time, and each counts for several.
+Of a container with very many tasks only some are read at a time, others each time, and each counts for several.
 """
 
 from services.metrics.core.figures.figure import Damped, Gauge, Total
@@ -28,17 +28,21 @@ def task_ids(host: Host, folder: str) -> list[str] | None:
     return found
 
 
-def some_of(host: Host, tids: list[str]) -> tuple[list[str], int]:
-    """The tasks to read in this pass, and for how many each of them counts."""
+def some_of(host: Host, source: str, folder: str, tids: list[str]) -> tuple[list[str], int]:
+    """The tasks of a folder that the source reads now, and for how many each of them counts.
+
+    Not by the number of the pass: one that reads every so many passes would meet the same part for ever.
+    """
     step = -(-len(tids) // host.most_tasks)
-    return (tids[host.passes % step :: step], step) if step > 1 else (tids, 1)
+    return (tids[host.turn(source, folder) % step :: step], step) if step > 1 else (tids, 1)
 
 
 def _read(host: Host, target: Target) -> dict[str, int]:
-    tids = host.once(task_ids, host.group_folder(target, "cpu"))
+    folder = host.group_folder(target, "cpu")
+    tids = host.once(task_ids, folder)
     if tids is None:
         return {}
-    looked_at, step = some_of(host, tids)
+    looked_at, step = some_of(host, "task_load", folder, tids)
     # Below its own task folder a thread's state costs no walk over its whole process; a vanished task has none.
     stats = (host.record(f"proc/{tid}/task/{tid}/stat") for tid in looked_at)
     states = [task_state(stat) for stat in stats if stat]

@@ -82,16 +82,22 @@ def test_targets_that_are_measured_no_more_are_forgotten(tree: KernelTree) -> No
     target = Target("container", "aa/main", "sublet/shared_cores/podaa/main", "share")
     folder = host.group_folder(target, "cpu")
     host.begin([target])
-    assert [host.tally(folder, {"7": wait}, ["7"]) for wait in (10, 25)] == [0, 15]
+
+    def look(wait: int) -> tuple[float, int]:
+        host.now_s += 1.0
+        return host.tally(folder, {"7": wait}, ["7"], 1e9), host.turn("some", folder)
+
+    assert [look(wait) for wait in (10, 25)] == [(0, 0), (15, 1)]
     host.begin([])
     host.begin([target])
     host.group_folder(target, "cpu")
-    assert host.tally(folder, {"7": 30}, ["7"]) == 0
+    assert look(30) == (0, 0)
 
 
-def test_members_that_are_left_out_once_are_made_up_for() -> None:
-    host = HostReader.__new__(HostReader)
-    host._tallies = {}
-    looks = [{"a": 5, "b": 5}, {"a": 6}, {"b": 9}, {"a": 3, "b": 9}, {"b": 10}]
-    members = [["a", "b"]] * 4 + [["b"]]
-    assert [host.tally("f", look, those) for look, those in zip(looks, members, strict=True)] == [0, 1, 5, 5, 6]
+@pytest.mark.parametrize(("containers", "tasks"), [(0, 64), (8, 64), (50, 10), (128, 4), (250, 4)])
+def test_tasks_to_read_are_shared_by_the_containers_and_each_has_four(
+    tree: KernelTree, containers: int, tasks: int
+) -> None:
+    host = HostReader(tree.root, Cgroups(tree.root))
+    host.begin([Target("container", f"{number}/main", f"sublet/{number}", "share") for number in range(containers)])
+    assert host.most_tasks == tasks

@@ -1,6 +1,7 @@
 """What the sources read from small golden trees of both cgroup versions."""
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import pytest
@@ -160,21 +161,39 @@ def test_the_tasks_of_groups_below_a_container_are_its_own(
     assert (raw["runnable_tasks"], raw["loaded_tasks"]) == (2, 3)
 
 
+def _over_time(tree: KernelTree, moments_s: Iterable[float]) -> Collector:
+    """The real sources; the first pass is at the first of these moments, and so on, until the last one."""
+    clock = iter(moments_s)
+    passes = {"s": 0.0}
+
+    def targets(pods: Sequence[Pod]) -> Sequence[Target]:
+        passes["s"] = next(clock)
+        return found(pods)
+
+    found = LocalTargets(tree.root)
+    return Collector(HostReader(tree.root, Cgroups(tree.root)), known_sources(), targets, lambda: passes["s"])
+
+
+@pytest.mark.parametrize("gap_s", [2.0, 1.0])
 def test_of_very_many_tasks_some_are_looked_at_and_count_for_all(
-    tree: KernelTree, collector: Collector, make_pod: NewPod, monkeypatch: pytest.MonkeyPatch
+    tree: KernelTree, make_pod: NewPod, monkeypatch: pytest.MonkeyPatch, gap_s: float
 ) -> None:
+    """Those that are read move on with each reading: by passes, every one behind a pause would meet the same tasks."""
     monkeypatch.setattr("services.metrics.adapters.host.MOST_TASKS", 0)  # four tasks of each container at least
-    pod = make_pod("web")
-    counts = []
-    for usage_ns in (0, 10**8):
-        tree.group(container(pod).group, usage_ns=usage_ns, tids=tree.tasks("RSRSRSRS"))
-        counts.append(collector.collect([pod]).readings[container(pod)].raw["runnable_tasks"])
-    assert sorted(counts) == [0, 8], "every second task, and the others in the next pass"
+    pod, tids, seen = make_pod("web"), tree.tasks("RSSSRSSSRSSSRSSS"), dict[object, int]()
+    passes = round(72 / gap_s)
+    collector = _over_time(tree, (gap_s * number for number in range(passes)))
+    for number in range(passes):
+        tree.group(container(pod).group, usage_ns=number * 10**8, tids=tids)
+        reading = collector.collect([pod]).readings[container(pod)].sources["task_load"]
+        seen[reading.at_s] = reading.raw["runnable_tasks"]  # type: ignore[assignment]
+    counts = list(seen.values())
+    assert 8 <= len(counts) < passes, "each reading once, with pauses between them"
+    assert all(sorted(counts[first : first + 4]) == [0, 0, 0, 16] for first in range(len(counts) - 3))
 
 
-def test_waiting_is_summed_over_tasks_that_come_and_go(
-    tree: KernelTree, collector: Collector, make_pod: NewPod
-) -> None:
+def test_waiting_is_summed_over_tasks_that_come_and_go(tree: KernelTree, make_pod: NewPod) -> None:
+    collector = _over_time(tree, (2.0 * number for number in range(9)))
     pod = make_pod("web")
     first, second, third = tree.tasks("SSS")
 
@@ -182,7 +201,7 @@ def test_waiting_is_summed_over_tasks_that_come_and_go(
         tree.group(container(pod).group, tids=tids, usage_ns=usage_ns)
         found = collector.collect([pod], whole=True).readings[container(pod)].raw["sched_wait_ns"]
         assert isinstance(found, int | float)
-        return found
+        return round(found, 3)
 
     assert waited([first, second], 1) == 0
     tree.task_waited(first, 1000 + first + 50)
