@@ -17,7 +17,7 @@ from services.advisor.core.policy import Demand
 from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.registry import known_policies
-from shared.contracts.sample import NodeSample, Pressure
+from shared.contracts.sample import ContainerReading, NodeSample, Pressure
 from sublet.replay.traces.frames import sample_of
 
 MACHINE = Bounds.of(16, smt=False)
@@ -157,7 +157,8 @@ def test_a_wrong_or_hostile_figure_is_bounded_by_the_machine() -> None:
 def test_where_nobody_counts_waiting_tasks_pressure_tells_of_one_on_each_cpu_that_is_used() -> None:
     stalled = Pressure(some_avg10_percent=50.0)
     assert view_of(sample(4.0, None, cpu_pressure=stalled), MACHINE).signs.waiting_tasks == 2.0
-    assert view_of(sample(0.1, None, cpu_pressure=stalled), MACHINE).signs.waiting_tasks == 0.5
+    assert view_of(sample(0.5, None, cpu_pressure=stalled), MACHINE).signs.waiting_tasks == 0.25
+    assert view_of(sample(0.0, None, cpu_pressure=stalled), MACHINE).signs.waiting_tasks == 0, "at rest, of 10 s ago"
     assert view_of(sample(4.0, 3.0, cpu_pressure=stalled), MACHINE).signs.waiting_tasks == 3.0
 
 
@@ -172,6 +173,37 @@ def test_without_figures_of_containers_the_pools_total_counts() -> None:
     pool = seen.pools[0].model_copy(update={"sched_wait_tasks": 6.0})
     view = view_of(seen.model_copy(update={"pools": (pool,)}), MACHINE)
     assert view.signs.waiting_tasks == pytest.approx((2 + 6) * 0.8 - 2)
+
+
+@pytest.mark.parametrize(
+    ("silent", "of_pool", "seen"),
+    [
+        pytest.param({"cpu_usage_cores": 3.0}, 5.0, 5.0, id="one that works does not tell: the pool's own"),
+        pytest.param({"cpu_usage_cores": 0.0}, 5.0, 1.0, id="one at rest has nothing to tell"),
+        pytest.param({}, 5.0, 1.0, id="one that is not measured yet"),
+        pytest.param({"cpu_usage_cores": 3.0}, 0.5, 1.0, id="what is known is the least"),
+        pytest.param({"cpu_usage_cores": 3.0}, None, 1.0, id="the pool does not tell either"),
+        pytest.param({"cpu_usage_cores": 3.0, "sched_wait_tasks": 2.0}, 9.0, 3.0, id="both tell"),
+    ],
+)
+def test_the_pools_own_figure_counts_unless_all_containers_that_use_cpu_tell_theirs(
+    silent: dict[str, float], of_pool: float | None, seen: float
+) -> None:
+    told = sample(2.0, 1.0)
+    pod = told.pods[0]
+    measured = (*pod.containers, ContainerReading(name="second", **silent))
+    pool = told.pools[0].model_copy(update={"sched_wait_tasks": of_pool})
+    both = told.model_copy(update={"pools": (pool,), "pods": (pod.model_copy(update={"containers": measured}),)})
+    assert view_of(both, MACHINE).signs.waiting_tasks == pytest.approx(seen)
+
+
+def test_what_waits_for_its_own_quota_is_taken_out_of_the_pools_figure() -> None:
+    told = sample(1.0, 8.0, limit_millis=1000, throttled_cores=1.0)
+    pod = told.pods[0]
+    measured = (*pod.containers, ContainerReading(name="second", cpu_usage_cores=3.0))
+    pool = told.pools[0].model_copy(update={"sched_wait_tasks": 10.0})
+    both = told.model_copy(update={"pools": (pool,), "pods": (pod.model_copy(update={"containers": measured}),)})
+    assert view_of(both, MACHINE).signs.waiting_tasks == pytest.approx(2.0)
 
 
 def _named_pool(seen: NodeSample) -> View:

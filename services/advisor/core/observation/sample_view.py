@@ -1,7 +1,7 @@
 """`view_of` makes the view of one sample: containers that hold resources, and the node's memory."""
 
 import math
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from services.advisor.core.model.containers import Containers
@@ -60,20 +60,28 @@ def _numas(sample: NodeSample, bounds: Bounds) -> tuple[tuple[int, int], ...]:
     return tuple(node for node in numas if node[1]) if sum(cpus for _, cpus in numas) == bounds.cpus else ()
 
 
-def _signs(pool: PoolReading | None, containers: Iterable[ContainerView], stolen: float) -> Signs:
-    """How the tenants fare: of their containers where these tell what they wait for, else of their pool."""
+def _signs(pool: PoolReading | None, containers: Sequence[ContainerView], stolen: float) -> Signs:
+    """How the tenants fare: of their containers where all that use CPU tell what they wait for, else of their pool."""
     signs = waiting_signs(containers)
     if pool is None:
         return signs
-    if signs.waiting_tasks is None:
-        wait = _wait(pool, NO_QUOTA, stolen)
-        signs = Signs(wait.for_cpus, waiting_for_others=wait.for_others)
+    if signs.waiting_tasks is None or any(_is_silent(one) for one in containers if one.qos == "shared_cores"):
+        wait, told = _wait(pool, NO_QUOTA, stolen), signs.waiting_tasks
+        # Of quotas the pool knows nothing: what some are known to wait for besides CPUs is taken out of its figure.
+        of_pool = None if wait.for_cpus is None else wait.for_cpus - signs.waiting_for_others
+        if of_pool is not None and (told is None or of_pool > told):
+            signs = Signs(of_pool, waiting_for_others=max(wait.for_others, signs.waiting_for_others))
     pressure = pool.cpu_pressure
     return replace(
         signs,
         pressure_percent=None if pressure is None else pressure.some_avg10_percent,
         cycles_per_instruction=pool.extra.get(CPI_FIGURE),
     )
+
+
+def _is_silent(container: ContainerView) -> bool:
+    """Whether it uses CPU, and nobody knows what it waits for."""
+    return bool(container.cpu.usage_cores) and container.cpu.wait.for_cpus is None
 
 
 def _wait(group: GroupReading, quota: Quota, stolen: float) -> Wait:
@@ -85,7 +93,7 @@ def _wait(group: GroupReading, quota: Quota, stolen: float) -> Wait:
         if group.cpu_pressure is None:
             return NOT_MEASURED
         # docs/facts/linux-cpu.md#pressure
-        waiting = group.cpu_pressure.some_avg10_percent / 100 * max(1.0, usage)
+        waiting = group.cpu_pressure.some_avg10_percent / 100 * usage
     return wait_of(usage, waiting, quota, stolen)
 
 
