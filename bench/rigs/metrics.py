@@ -30,7 +30,7 @@ from shared.core.cgroups.layout import ROOT, container_group
 from shared.settings import CommonSettings
 from sublet.host.preflight import check_host
 
-PERIOD_S, REST_PERIOD_S, PROBE_S = 2.0, 4.0, 0.1
+PERIOD_S, REST_PERIOD_S, PROBE_S = 2.0, 3.0, 0.1
 TASKS = 5
 TOP = "sublet-bench-metrics"
 MEMORY_FOLDER = Path("/dev/shm")

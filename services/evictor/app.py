@@ -171,7 +171,8 @@ class EvictorApp:
     def _view(self, sample: NodeSample, now_s: float) -> View:
         allocation = self._allocation()
         evicted = by_window_h((reading.pod for reading in sample.pods), self._ledger.journal.spent, now_s)
-        return View(now_s, sample, offered(allocation), offered_by_numa(allocation), allocation, evicted)
+        max_gap_s = self._settings.max_input_age_s
+        return View(now_s, sample, offered(allocation), offered_by_numa(allocation), allocation, evicted, max_gap_s)
 
     def _round_input(self, sample: NodeSample, now_s: float) -> RoundInput:
         evictions = self._evictions

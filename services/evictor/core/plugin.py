@@ -52,6 +52,8 @@ class View:
     evicted_by_window_h: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     """Evictions of a pod's workload on this node for each of its pods, by pod UID and window in hours; pods for which
     that is unknown are left out."""
+    max_gap_s: float = 5.0
+    """Two samples further apart than this are not in a row (`evictor.max_input_age_s`)."""
 
     @property
     def pods(self) -> tuple[PodReading, ...]:

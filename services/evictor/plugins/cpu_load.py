@@ -35,7 +35,8 @@ class CpuLoadSettings(PluginSettings):
     is its owner's own work."""
     cooling_s: Annotated[float, Field(ge=0, le=3600)] = 300.0
     period_s: Annotated[float, Field(gt=0, le=600)] = 10.0
-    """How often a sample is taken into the ring; Katalyst takes one every 30 s."""
+    """How often a sample is taken into the ring; Katalyst takes one every 30 s. While the node rests, at most once in
+    `metrics.rest_period_s`."""
     metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 10
     """Newest samples that are judged; of a ring that is not yet full the missing ones count as not above."""
     load_lower_bound_ratio: Annotated[float, Field(gt=0)] = 1.0
@@ -68,7 +69,7 @@ def evaluate(rings: Rings, view: View, settings: CpuLoadSettings) -> tuple[Rings
     pool_of = {p.uid: p.pool for p in view.allocation.pods}
     rings = rings.after(
         {uid: load for uid, (_, load) in loads.items()},
-        view.t_s,
+        view,
         period_s=settings.period_s,
         ring_size=settings.metric_ring_size,
     )

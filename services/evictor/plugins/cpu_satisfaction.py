@@ -49,7 +49,7 @@ class CpuSatisfactionSettings(PluginSettings):
     limit: Literal["real", "offer"] = "real"
     """What they can have. real: the CPUs of their pool, within its limit. offer: what is offered to them."""
     period_s: Seconds = 5.0
-    """The window takes one sample in so long."""
+    """The window takes one sample in so long; while the node rests, at most once in `metrics.rest_period_s`."""
     window_samples: Annotated[int, Field(ge=3, le=1000)] = 12
     """The window holds so many samples."""
 
@@ -72,7 +72,7 @@ def evaluate(window: Rings, view: View, settings: CpuSatisfactionSettings) -> tu
     if now is None:
         return Rings(), "unknown"
     figures = {LIMIT: now.limit_millis, USED: now.used_millis, REQUEST: now.request_millis}
-    window = window.after(figures, view.t_s, period_s=settings.period_s, ring_size=settings.window_samples)
+    window = window.after(figures, view, period_s=settings.period_s, ring_size=settings.window_samples)
     means = _means(window, settings)
     if means is None:
         return window, "calm"

@@ -20,7 +20,7 @@ from services.evictor.core.detectors.memory.combined import (
 )
 from services.evictor.core.detectors.memory.pods import ranked
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
-from services.evictor.core.plugin_kit.sample_ring import LOST_AFTER_PERIODS
+from services.evictor.core.plugin_kit.sample_ring import are_lost
 from shared.contracts.envelope import Reason
 
 
@@ -28,7 +28,7 @@ class MemoryPressureSettings(PluginSettings):
     """Thresholds of the detector; the defaults are the tutorial's."""
 
     period_s: Annotated[float, Field(gt=0, le=600)] = 5.0
-    """How often the rows of steps advance."""
+    """How often the rows of steps advance; while the node rests, at most once in `metrics.rest_period_s`."""
     numa_free_below_watermark_times: Annotated[int, Field(ge=1)] = 4
     """Steps in a row below a NUMA node's watermark until tenants' pods may go as well."""
     kswapd_rate_pages_per_s: Annotated[float, Field(gt=0)] = 2000
@@ -80,7 +80,7 @@ def evaluate(
     reading, limits = _reading(view), settings.limits
     if reading.system_free_bytes is None or reading.watermark_bytes(reading.system_total_bytes) is None:
         return MemoryRows(), "unknown"
-    memory = _advance(memory, reading, view.t_s, settings)
+    memory = _advance(memory, reading, view, settings)
     actions = judge(memory.counters, reading, limits)
     return memory, _shortage(actions, reading, limits) if actions.met else "calm"
 
@@ -94,10 +94,11 @@ def near(view: View, settings: MemoryPressureSettings) -> MemoryShortage | None:
     return _shortage(MemoryActions({}, "all"), reading, limits)
 
 
-def _advance(memory: MemoryRows, reading: CombinedReading, t_s: float, settings: MemoryPressureSettings) -> MemoryRows:
+def _advance(memory: MemoryRows, reading: CombinedReading, view: View, settings: MemoryPressureSettings) -> MemoryRows:
+    t_s = view.t_s
     since = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
     # After a gap the rows begin anew: steps that nobody saw are no steps in a row.
-    if since is None or since > LOST_AFTER_PERIODS * settings.period_s:
+    if since is None or are_lost(since, settings.period_s, view.max_gap_s):
         return MemoryRows(RowCounters().counted(reading, settings.limits, settings.period_s), t_s)
     # A sample between two steps may end a row, but not lengthen it, however many samples come.
     if since < settings.period_s:

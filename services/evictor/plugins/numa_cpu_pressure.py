@@ -33,7 +33,7 @@ class NumaCpuPressureSettings(PluginSettings):
 
     enabled: bool = False
     period_s: Annotated[float, Field(gt=0, le=600)] = 15.0
-    """How often a sample is taken into the ring."""
+    """How often a sample is taken into the ring; while the node rests, at most once in `metrics.rest_period_s`."""
     threshold_ratio: Annotated[float, Field(gt=0, le=1)] = 0.6
     """Share of a NUMA node's CPUs that its NUMA-bound shared pods should not exceed."""
     threshold_expand_factor: Annotated[float, Field(ge=1, le=2)] = 1.1
@@ -82,7 +82,7 @@ def evaluate(rings: Rings, view: View, settings: NumaCpuPressureSettings) -> tup
     now = {f"numa/{numa}": sum(u for _, at, u in bound if at == numa) for numa in sizes}
     rings = rings.after(
         now | {pod.uid: usage for pod, _, usage in bound},
-        view.t_s,
+        view,
         period_s=settings.period_s,
         ring_size=settings.metric_ring_size,
     )

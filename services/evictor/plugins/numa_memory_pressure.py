@@ -16,7 +16,7 @@ from services.evictor.core.detectors.memory.numa import SCOPE, Marks, Patience, 
 from services.evictor.core.detectors.memory.pods import ranked
 from services.evictor.core.plugin import Candidate, Plugin, PluginSettings, Pressure, Silence, View
 from services.evictor.core.plugin_kit.numa_order import numa_order
-from services.evictor.core.plugin_kit.sample_ring import LOST_AFTER_PERIODS
+from services.evictor.core.plugin_kit.sample_ring import are_lost
 from shared.contracts.envelope import Reason
 from shared.contracts.sample import NumaReading
 
@@ -26,7 +26,7 @@ class NumaMemoryPressureSettings(PluginSettings):
 
     enabled: bool = False
     period_s: Annotated[float, Field(gt=0, le=600)] = 5.0
-    """How often counts advance."""
+    """How often counts advance; while the node rests, at most once in `metrics.rest_period_s`."""
     numa_free_below_watermark_times: Annotated[int, Field(ge=1)] = 12
     """Counts from which on tenants' pods may go as well."""
     numa_free_below_watermark_times_reclaimed: Annotated[int, Field(ge=0)] = 6
@@ -72,7 +72,7 @@ def evaluate(
     free = {str(n.numa): n.memory_free_bytes for n in view.sample.numas if n.memory_free_bytes is not None}
     if not marks.keys() & free.keys():
         return NumaRows(), "unknown"
-    memory, actions = _advance(memory, free, marks, view.t_s, settings)
+    memory, actions = _advance(memory, free, marks, view, settings)
     acting = [numa for numa, asked in actions.items() if asked != "noop"]
     if not acting:
         return memory, "calm"
@@ -103,10 +103,10 @@ def _advance(
     memory: NumaRows,
     free: Mapping[str, int],
     marks: Mapping[str, Marks],
-    t_s: float,
+    view: View,
     settings: NumaMemoryPressureSettings,
 ) -> tuple[NumaRows, Mapping[str, Action]]:
-    since_s = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
+    since_s = None if memory.stepped_at_s is None else view.t_s - memory.stepped_at_s
     patience = settings.patience
     # A sample that was made early decides with the counts as they stand: it must not make a row out of one moment.
     if since_s is not None and since_s < settings.period_s:
@@ -115,9 +115,9 @@ def _advance(
             for numa in sorted(marks.keys() & free.keys(), key=numa_order)
         }
     # After a gap nobody knows whether the shortage went on: what was counted was not "in a row".
-    lost = since_s is None or since_s > LOST_AFTER_PERIODS * settings.period_s
+    lost = are_lost(since_s, settings.period_s, view.max_gap_s)
     counts, actions = judge({} if lost else memory.counts, free, marks, patience)
-    return NumaRows(counts, t_s), actions
+    return NumaRows(counts, view.t_s), actions
 
 
 def _marks(view: View, numa: NumaReading) -> Marks | None:

@@ -31,7 +31,7 @@ class NumaSysCpuPressureSettings(PluginSettings):
     enabled: bool = False
     grace_period_s: Annotated[float, Field(ge=-1, le=3600)] = 60
     period_s: Annotated[float, Field(gt=0, le=600)] = 10.0
-    """How often a sample is taken into the rings."""
+    """How often a sample is taken into the rings; while the node rests, at most once in `metrics.rest_period_s`."""
     metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 4
     """Newest samples that are judged; of a ring that is not yet full the missing ones count as not above."""
     threshold_met_ratio: Annotated[float, Field(gt=0, le=1)] = 0.7
@@ -82,7 +82,7 @@ def evaluate(rings: Rings, view: View, settings: NumaSysCpuPressureSettings) -> 
         return Rings(), "unknown"
     rings = rings.after(
         {f"cpu/{n}": u for n, u in used.items()} | {f"sys/{n}": s for n, s in system.items()},
-        view.t_s,
+        view,
         period_s=settings.period_s,
         ring_size=settings.metric_ring_size,
     )

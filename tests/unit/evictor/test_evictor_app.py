@@ -1,6 +1,7 @@
 """The evictor from sample to event, on a bus in memory and in virtual time."""
 
 import asyncio
+from collections.abc import Mapping
 
 import pytest
 from evictor_world import (
@@ -18,6 +19,9 @@ from evictor_world import (
 )
 from fixture_types import Virtual
 from present import present
+
+from services.evictor.core.plugin import Pressure, Silence, View
+from services.evictor.detectors import Detectors
 
 
 def test_the_tutorials_overcommit_evicts_the_largest_request_and_tells_every_step(
@@ -90,6 +94,26 @@ def test_samples_too_far_apart_are_not_in_a_row(node: MakeNode, virtual: Virtual
         assert world.evictor.kills == []
 
     virtual(main())
+
+
+def test_plugins_are_told_how_far_apart_samples_in_a_row_may_be(
+    node: MakeNode, virtual: Virtual, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: set[float] = set()
+    evaluate = Detectors.evaluate
+
+    def listen(detectors: Detectors, view: View) -> Mapping[str, Pressure | Silence]:
+        told.add(view.max_gap_s)
+        return evaluate(detectors, view)
+
+    async def main() -> None:
+        world = await overcommitted(node(max_input_age_s=8.0))
+        async with world.life():
+            await world.tick(2)
+
+    monkeypatch.setattr(Detectors, "evaluate", listen)
+    virtual(main())
+    assert told == {8.0}
 
 
 @pytest.mark.parametrize("status", ["held", "floor", "failed", "dry-run"])

@@ -59,6 +59,11 @@ class TestCpuLoad:
         unknown = replace(views[8], allocation=None)
         assert words(says("cpu_load", [*views[:8], unknown, views[9]]))[-3:] == ["hard", "unknown", "calm"]
 
+    def test_samples_of_a_node_at_rest_are_in_a_row_however_short_the_period(self) -> None:
+        views = self.at_load(*[99.0] * 8, every_s=4.0)
+        assert words(says("cpu_load", views, period_s=1.0))[-1] == "hard"
+        assert words(says("cpu_load", [replace(one, max_gap_s=3.9) for one in views], period_s=1.0))[-1] == "calm"
+
 
 class TestSystemMemory:
     def stalled(self, t_s: float, share: float = 90) -> View:
@@ -107,6 +112,12 @@ class TestNumaMemory:
         assert [f.actions["0"] for f in findings] == ["reclaimed", "reclaimed", "all"]
         assert findings[0].condition is None
         assert (findings[0].observed, findings[0].threshold) == (2 * GIB - 1, self.LOW)
+
+    def test_counts_go_on_while_the_node_rests_however_short_the_period(self) -> None:
+        views = [self.free(self.LOW - 1, 4.0 * i) for i in range(7)]
+        assert words(says("numa_memory_pressure", views, period_s=1.0))[-1] == "hard"
+        apart = [replace(one, max_gap_s=3.9) for one in views]
+        assert words(says("numa_memory_pressure", apart, period_s=1.0))[-1] == "calm"
 
     def test_memory_that_has_come_back_is_relief_between_two_periods_too(self) -> None:
         views = [self.free(2 * GIB - 1, 0.0), self.free(self.LOW, 1.0)]

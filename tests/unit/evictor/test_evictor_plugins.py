@@ -123,6 +123,14 @@ def test_a_long_silence_starts_a_new_row() -> None:
     assert actions(look(SHORTAGE.settings(), [*before, (11.0, None), (15.0, 0)]))[-2:] == ["unknown", "reclaimed"]
 
 
+def test_rows_go_on_while_the_node_rests_however_short_the_period() -> None:
+    seldom = [(4.0 * step, 0) for step in range(4)]
+    assert actions(look(SHORTAGE.settings(period_s=1.0), seldom))[-1] == "all"
+    assert (
+        actions(look(SHORTAGE.settings(period_s=1.0), [(1.5 * t_s, free) for t_s, free in seldom]))[-1] == "reclaimed"
+    )
+
+
 def test_a_configured_minimum_of_free_memory_counts_where_it_is_more_than_the_watermark() -> None:
     settings = SHORTAGE.settings(minimum_free_bytes=5 * GIB)
     low, enough = look(settings, [(0.0, 5 * GIB - 1), (1.0, 5 * GIB)])

@@ -3,8 +3,18 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from services.evictor.core.plugin import View
+
 LOST_AFTER_PERIODS = 3
 """After so many periods without a step the samples before are not in a row with those after it."""
+
+
+def are_lost(since_s: float | None, period_s: float, max_gap_s: float) -> bool:
+    """Whether the steps before this one, so long ago, are no longer in a row with it.
+
+    Not because periods are shorter than the time between two samples, which is longer while the node rests.
+    """
+    return since_s is None or since_s > max(LOST_AFTER_PERIODS * period_s, max_gap_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,17 +24,19 @@ class Rings:
     figures: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     stepped_at_s: float | None = None
 
-    def after(self, now: Mapping[str, float], t_s: float, *, period_s: float, ring_size: int) -> "Rings":
+    def after(self, now: Mapping[str, float], view: View, *, period_s: float, ring_size: int) -> "Rings":
         """The rings with one more figure for each name, if a period is over.
 
         A name without a figure loses its ring, since only figures seen in a row count; after a long gap all do.
         """
-        since_s = None if self.stepped_at_s is None else t_s - self.stepped_at_s
+        since_s = None if self.stepped_at_s is None else view.t_s - self.stepped_at_s
         if since_s is not None and since_s < period_s:
             return self
-        lost = since_s is None or since_s > LOST_AFTER_PERIODS * period_s
-        before: Mapping[str, tuple[float, ...]] = {} if lost else self.figures
-        return Rings({name: (*before.get(name, ()), figure)[-ring_size:] for name, figure in sorted(now.items())}, t_s)
+        before: Mapping[str, tuple[float, ...]] = (
+            {} if are_lost(since_s, period_s, view.max_gap_s) else self.figures
+        )  # fmt: skip
+        figures = {name: (*before.get(name, ()), figure)[-ring_size:] for name, figure in sorted(now.items())}
+        return Rings(figures, view.t_s)
 
     def of(self, name: str) -> tuple[float, ...]:
         """The figures of a name, oldest first; none of a name that the last step did not have."""
