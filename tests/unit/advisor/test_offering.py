@@ -1,5 +1,6 @@
 """The offer of a round: the defaults are the round's own figures; other rules never offer more than is advised."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -30,6 +31,7 @@ GIB = 1 << 30
 NUMAS = {0: CpuSet.parse("0-11,24-35"), 1: CpuSet.parse("12-23,36-47")}
 POOL = CpuSet.parse("0-10,12-22,24-34,36-46")
 NOTHING = CpuOffer()
+CHOSEN = ConfiguredPolicy(POLICY, POLICY.settings())
 
 
 def seen(
@@ -75,6 +77,26 @@ def test_by_supply_what_others_use_of_the_pool_is_not_offered() -> None:
     _, offer = made(seen(others_percent=25), ReclaimOfferRules(cpu="supply"))
     assert offer.fields["reclaimed_cpu_millis"] == 33_000
     assert offer.fields.get("oversold_ratio", 1.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("cpu", "offer", "oversold"),
+    [
+        pytest.param("pool", 40_000, 10.0, id="the mean, up to ten times the pool"),
+        pytest.param("supply", 4000, 1.0, id="the pool as it is now"),
+    ],
+)
+def test_where_cpus_are_shared_a_spike_leaves_the_offer_by_the_pool_alone_as_it_was(
+    cpu: Basis, offer: int, oversold: float
+) -> None:
+    """As docs/shared-cpus.md says."""
+    what = seen(pool=CpuSet.parse("0-3"))
+    calm = replace(what.view, bounds=Bounds.of(48, smt=True, shape="shared"))
+    first = decide(calm, 0.0, CHOSEN, SizingRules(), None)
+    spike = decide(replace(calm, tenants_usage_cores=60.0), 2.0, CHOSEN, SizingRules(), first)
+    before = CpuOffer({0: 4000, 1: 0})
+    fields = offering(spike, replace(what, view=calm), ReclaimOfferRules(cpu=cpu), SizingRules(), before).fields
+    assert (fields["reclaimed_cpu_millis"], fields["oversold_ratio"]) == (offer, oversold)
 
 
 def test_by_use_a_little_used_pool_is_offered_more_than_once_within_its_bound() -> None:
