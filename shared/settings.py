@@ -99,8 +99,8 @@ class CommonSettings(Settings):
     """What the node's services take before other work of the machine. auto: real time within bounds, and where the
     kernel does not permit it, the best nice value. nice: that value alone. none: nothing."""
     lock_memory: bool = True
-    """Whether the node's services keep what they use in memory, where the kernel permits it: who reacts to a shortage
-    of memory must not wait for the disk."""
+    """Whether the node's services keep what they use in memory, and are the last that the kernel ends where memory runs
+    out, as far as it permits that: who reacts to a shortage of memory must not wait for the disk."""
     heartbeat_s: Annotated[float, Field(gt=0, le=60)] = 2.0
     """How often each service says that it is well."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -114,8 +114,8 @@ def _ahead_of_others(plans: Sequence[Plan], common: CommonSettings) -> Iterator[
     if common.substrate == "sim" or not any(plan.name in NODE_SERVICES for plan in plans):
         yield
         return
-    locked = common.lock_memory and lock_memory()
-    log.info("memory.kept", locked=locked, killed_last=be_killed_last())
+    wanted = common.lock_memory
+    log.info("memory.kept", locked=wanted and lock_memory(), killed_last=wanted and be_killed_last())
     with LoopScheduling(common.scheduling).taken():
         yield
 

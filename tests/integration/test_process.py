@@ -3,11 +3,13 @@
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import socket
 import sys
 import textwrap
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 from present import present
@@ -169,3 +171,15 @@ async def test_a_process_of_a_real_machine_alone_asks_to_go_before_others(
         code, _, err = await process.end()
     assert code == 0
     assert ("scheduling.given" in err) == ("memory.kept" in err) == (substrate == "host")
+
+
+def oom_score(pid: int) -> str:
+    return Path(f"/proc/{pid}/oom_score_adj").read_text()
+
+
+async def test_a_process_that_locks_no_memory_is_killed_no_later_than_others(nats_server: NatsServer) -> None:
+    async with running(SUBLET_NATS_URL=nats_server.url, SUBLET_LOCK_MEMORY="false") as process:
+        assert await process.line() == "running"
+        assert oom_score(process.child.pid) == oom_score(os.getpid())
+        process.child.send_signal(signal.SIGTERM)
+        assert (await process.end())[0] == 0

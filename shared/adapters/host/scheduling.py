@@ -35,12 +35,17 @@ KILLED_S = 3.0
 """The same, after which the kernel ends the process: code that is not Python's cannot be interrupted otherwise."""
 PAUSE_S = 60.0
 _MICROSECONDS = 1_000_000
+_USUAL_ALONE = os.SCHED_OTHER | os.SCHED_RESET_ON_FORK
+"""The usual class, in which the nice value stays; what is started has nice 0."""
 
 
 def take_best_nice() -> bool:
-    """Let the calling thread, and what it starts, go before others of its group; False: not permitted."""
+    """Let the calling thread go before others of its group, and nothing that it starts; False: not permitted."""
     try:
         os.setpriority(os.PRIO_PROCESS, 0, BEST_NICE)  # 0: on Linux the calling thread
+        # After it: without a right to that value nothing is to be changed, and the flag could not be cleared again
+        # (docs/facts/linux-scheduling.md#children-of-a-real-time-thread).
+        os.sched_setscheduler(0, _USUAL_ALONE, os.sched_param(0))
     except OSError:
         return False
     return True
@@ -125,7 +130,8 @@ class LoopScheduling:
     def _run_away(self) -> None:
         """The kernel's signal, between two steps of whatever runs: nothing is logged here, the log may be what runs."""
         with contextlib.suppress(OSError):
-            os.sched_setscheduler(0, os.SCHED_OTHER, os.sched_param(0))
+            # With the flag that it has: to clear it takes a right that real time does not take everywhere.
+            os.sched_setscheduler(0, _USUAL_ALONE, os.sched_param(0))
         take_best_nice()
         self._loop.call_soon_threadsafe(self._tell_run_away)
 

@@ -91,7 +91,8 @@ class LeaseClient:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=log,
-                # Away from qrm's terminal and process group: what ends qrm must not end its watchdog.
+                # Away from qrm's terminal and process group: what ends qrm must not end its watchdog. It keeps qrm's
+                # OOM score: it is wanted most where memory has run out, and qrm with it.
                 start_new_session=True,
             )
 
