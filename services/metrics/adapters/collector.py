@@ -100,7 +100,9 @@ class Collector:
         if gate is None:
             self._always.setdefault(kind, []).append((name, source))
         else:
-            self._gated.setdefault(kind, []).append((name, source, gate))
+            # What stands in for another comes behind it: by then it is known whether that tells anything.
+            gated = [*self._gated.get(kind, []), (name, source, gate)]
+            self._gated[kind] = sorted(gated, key=lambda one: bool(one[2].stands_in_for))
             self._without_pauses.setdefault(kind, []).append((name, source, replace(gate, pause_s=0.0)))
 
     def _sources(self, target: Target) -> tuple[Always, Gated]:
@@ -158,8 +160,9 @@ class Collector:
 
     def _gated_readings(self, visit: _Visit, gated: Gated, failures: dict[str, str]) -> dict[str, SourceReading]:
         """Of each source behind a gate the last reading, or a new one where it is due."""
-        found = {}
-        for name, source, gate in gated:
+        found = dict[str, SourceReading]()
+        for name, source, declared in gated:
+            gate = declared.among(reading.raw for reading in found.values())
             reading, moving = visit.cache.still_valid(name, gate, visit.watched, visit.now_s)
             if reading is None:
                 raw = self._try(name, source, visit.target, failures)

@@ -17,7 +17,7 @@ from services.metrics.core.reads.gates import WORKED, Gate
 from services.metrics.core.source import Host, Source
 from services.metrics.sources.task_load import some_of, task_ids
 
-_NAME, _COUNTER = "sched_wait_tasks", "sched_wait_ns"
+_NAME, WAIT_COUNTER = "sched_wait_tasks", "sched_wait_ns"
 _CPU_DELAY = 8
 """Column of a CPU's line: nanoseconds spent waiting to run (kernel documentation, scheduler/sched-stats)."""
 _TASK_DELAY = 1
@@ -27,7 +27,7 @@ _NS = 1e-9
 def _read(host: Host, target: Target) -> dict[str, float]:
     if target.kind == "node":
         rows = [line.split() for line in (host.text("proc/schedstat") or "").splitlines() if line.startswith("cpu")]
-        return {_COUNTER: sum(int(row[_CPU_DELAY]) for row in rows)} if rows else {}
+        return {WAIT_COUNTER: sum(int(row[_CPU_DELAY]) for row in rows)} if rows else {}
     folder = host.group_folder(target, "cpu")
     tids = host.once(task_ids, folder)
     if tids is None:
@@ -39,10 +39,10 @@ def _read(host: Host, target: Target) -> dict[str, float]:
     if tids and not delays:
         return {}
     # A delay is told when it ends, and may be longer than the window that sees it: a task is one, and never several.
-    return {_COUNTER: host.tally(folder, delays, tids, most_per_s=1 / _NS)}
+    return {WAIT_COUNTER: host.tally(folder, delays, tids, most_per_s=1 / _NS)}
 
 
-_FIGURES: tuple[Figure, ...] = (Rate(_NAME, of=_COUNTER, scale=_NS),)
+_FIGURES: tuple[Figure, ...] = (Rate(_NAME, of=WAIT_COUNTER, scale=_NS),)
 SOURCE = Source(
     {"node": _FIGURES, "pool": (Total(_NAME),), "container": _FIGURES},
     _read,

@@ -192,6 +192,23 @@ def test_of_very_many_tasks_some_are_looked_at_and_count_for_all(
     assert all(sorted(counts[first : first + 4]) == [0, 0, 0, 16] for first in range(len(counts) - 3))
 
 
+@pytest.mark.parametrize(
+    ("of_another_namespace", "readings"),
+    [pytest.param(False, range(2, 8), id="tasks tell"), pytest.param(True, [12], id="no task can be asked")],
+)
+def test_pressure_of_a_container_knows_no_pause_where_nobody_counts_its_waiting_tasks(
+    tree: KernelTree, make_pod: NewPod, of_another_namespace: bool, readings: Sequence[int]
+) -> None:
+    if of_another_namespace:
+        (tree.root / "proc/self").symlink_to(f"{os.getpid() + 1}")
+    pod, tids, seen = make_pod("web"), tree.tasks("R"), set[float]()
+    collector = _over_time(tree, (2.0 * number for number in range(12)))
+    for number in range(12):
+        tree.group(container(pod).group, usage_ns=number * 10**8, tids=tids)
+        seen.add(collector.collect([pod]).readings[container(pod)].sources["pressure"].at_s)
+    assert len(seen) in readings
+
+
 def test_waiting_is_summed_over_tasks_that_come_and_go(tree: KernelTree, make_pod: NewPod) -> None:
     collector = _over_time(tree, (2.0 * number for number in range(9)))
     pod = make_pod("web")
