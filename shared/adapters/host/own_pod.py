@@ -4,13 +4,16 @@ Kubelet makes a pod's weight of its request. An agent uses little of a CPU, and 
 have that little at once (docs/facts/linux-scheduling.md#weight-of-a-small-request).
 """
 
-import contextlib
 from collections.abc import Iterator
 from dataclasses import dataclass
+
+import structlog
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.knobs import SHARES_PER_CORE, Knob, to_file
 from shared.core.cgroups.layout import Layout
+
+log = structlog.get_logger()
 
 
 @dataclass(slots=True)
@@ -21,18 +24,28 @@ class OwnPod:
     layout: Layout
     pid: int
     _raised: bool = False
+    _refused: str = ""
 
     def raise_weight(self) -> None:
-        """Raise it, once; what weighs more stays, and a refusal leaves what kubelet gave."""
+        """Raise it, once; what weighs more stays, a refusal leaves what kubelet gave until the next call.
+
+        It stays so until the pod ends, which is no write to anybody's group but our own.
+        """
         if self._raised:
             return
-        self._raised = True
         wanted = int(to_file(Knob.CPU_SHARES, SHARES_PER_CORE, self.cgroups.version))
-        with contextlib.suppress(OSError):
+        try:
             for group in self._groups():
                 found = self.cgroups.raw(group, Knob.CPU_SHARES)
                 if found is not None and int(found) < wanted:
                     self.cgroups.write(group, Knob.CPU_SHARES, SHARES_PER_CORE)
+        except OSError as error:
+            # Once: it is tried with each pass, and nobody reads the same line every few seconds.
+            if str(error) != self._refused:
+                log.warning("own_pod.weight_refused", why=str(error))
+            self._refused = str(error)
+        else:
+            self._raised = True
 
     def _groups(self) -> Iterator[str]:
         """The pod's group and the container's; none where the process is in no pod."""

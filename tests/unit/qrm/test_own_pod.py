@@ -1,9 +1,12 @@
 """The agent's own pod weighs as one that asked for a whole CPU, and no other pod does."""
 
+import errno
+import os
 from pathlib import Path
 
 import pytest
 from plain_cgroups import PlainCgroups
+from structlog.testing import capture_logs
 
 from shared.adapters.host.own_pod import OwnPod
 from shared.core.cgroups.knobs import Version
@@ -48,3 +51,19 @@ def test_a_process_in_no_pod_changes_nothing(tmp_path: Path) -> None:
     plain = tree(tmp_path, 1)
     OwnPod(plain.cgroups, LAYOUT, 99).raise_weight()
     assert weight_file(plain, POD).read_text().strip() == "3"
+
+
+def test_a_refusal_is_logged_once_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = tree(tmp_path, 1)
+    own = OwnPod(plain.cgroups, LAYOUT, PID)
+
+    def refused(*_: object) -> bool:
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    with monkeypatch.context() as patch, capture_logs() as logs:
+        patch.setattr(plain.cgroups, "write", refused)
+        own.raise_weight()
+        own.raise_weight()
+    assert [line["event"] for line in logs] == ["own_pod.weight_refused"]
+    own.raise_weight()
+    assert weight_file(plain, AGENT).read_text().strip() == "1024"
