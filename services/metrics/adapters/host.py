@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TypeVar, cast
 
 from services.metrics.core.figures.target import Target
-from services.metrics.core.reads.tally import Tally, tallied
+from services.metrics.core.reads.tally import CounterTally, tallied
 from services.metrics.core.source import Host
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import KeptFiles, read_record, read_text, root_file_system
@@ -41,7 +41,7 @@ class HostReader:
         self._folders: dict[tuple[str, str], str] = {}
         self._texts: dict[str, str | None] = {}
         self._found: dict[tuple[object, str], object] = {}
-        self._tallies: dict[str, Tally] = {}
+        self._tallies: dict[str, CounterTally] = {}
         self._turns: dict[str, dict[str, int]] = {}
         self.sees_tasks = _same_numbers(self.root)
         """Whether the tasks that its cgroups list can be found in `proc`. Not from another PID namespace, where those
@@ -139,7 +139,7 @@ class HostReader:
 
         `about` is a folder of a target and is forgotten with it.
         """
-        before = self._tallies.get(about) or Tally(self.now_s)
+        before = self._tallies.get(about) or CounterTally(self.now_s)
         now = self._tallies[about] = tallied(before, counters, members, self.now_s, most_per_s)
         return now.total
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.metrics.core.reads.tally import Tally, tallied
+from services.metrics.core.reads.tally import CounterTally, tallied
 
 NS = 1_000_000_000
 spacings_s = st.lists(st.sampled_from([0.1, 0.2, 2.0, 2.1, 30.0]), min_size=1, max_size=12)
@@ -16,7 +16,7 @@ def test_constant_waiting_reads_as_itself_however_far_apart_the_passes_and_few_o
     waiting: list[float], step: int, gaps_s: list[float]
 ) -> None:
     """Each task waits for a share of the time. From the second reading of all on, in every single pass."""
-    tally, now_s = Tally(0.0), 0.0
+    tally, now_s = CounterTally(0.0), 0.0
     names = [str(number) for number in range(len(waiting))]
     for number in range(2 * step + 2 * len(gaps_s)):
         now_s += gaps_s[number % len(gaps_s)]
@@ -29,7 +29,7 @@ def test_constant_waiting_reads_as_itself_however_far_apart_the_passes_and_few_o
 
 @given(st.lists(st.tuples(st.sampled_from([0.0, 0.1, 2.0, -1.0]), st.integers(0, 10**12)), max_size=12))
 def test_no_task_counts_for_more_than_one_and_the_total_never_goes_back(looks: list[tuple[float, int]]) -> None:
-    tally = Tally(0.0)
+    tally = CounterTally(0.0)
     for gap_s, value in looks:
         before, tally = tally, tallied(tally, {"a": value}, ["a"], tally.at_s + gap_s, NS)
         assert 0 <= tally.total - before.total <= NS * max(0.0, gap_s) * (1 + 1e-9) + 1
@@ -46,7 +46,7 @@ def test_no_task_counts_for_more_than_one_and_the_total_never_goes_back(looks: l
     ],
 )
 def test_growth_of_members_by_the_second(looks: list[dict[str, int]], totals: list[float]) -> None:
-    tally, found = Tally(0.0), []
+    tally, found = CounterTally(0.0), []
     for second, look in enumerate(looks):
         members = list(look) if "b" in look else ["a"]
         tally = tallied(tally, look, members, float(second), 10.0)
@@ -57,7 +57,7 @@ def test_growth_of_members_by_the_second(looks: list[dict[str, int]], totals: li
 @pytest.mark.parametrize("gap_s", [0.01, 0.1, 0.2, 2.0])
 def test_delays_that_are_told_when_they_end_read_as_themselves_over_time(gap_s: float) -> None:
     """A task that waits for 0.3 s and then runs for 0.1 s."""
-    tally, passes = Tally(0.0), round(20 / gap_s)
+    tally, passes = CounterTally(0.0), round(20 / gap_s)
     for number in range(passes + 1):
         ended = int(number * gap_s / 0.4 + 1e-9)
         tally = tallied(tally, {"a": ended * 3 * NS // 10}, ["a"], number * gap_s, NS)
@@ -65,6 +65,6 @@ def test_delays_that_are_told_when_they_end_read_as_themselves_over_time(gap_s: 
 
 
 def test_what_is_read_twice_in_one_moment_is_not_lost() -> None:
-    first = tallied(Tally(0.0), {"a": 0}, ["a"], 0.0, NS)
+    first = tallied(CounterTally(0.0), {"a": 0}, ["a"], 0.0, NS)
     twice = tallied(first, {"a": 7}, ["a"], 0.0, NS)
     assert tallied(twice, {"a": 9}, ["a"], 1.0, NS).total == 9

@@ -25,7 +25,7 @@ class Member(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
+class CounterTally:
     """What the members have grown by so far, and when that was added up."""
 
     at_s: float
@@ -34,8 +34,8 @@ class Tally:
 
 
 def tallied(
-    before: Tally, counters: Mapping[str, int], members: Collection[str], now_s: float, most_per_s: float
-) -> Tally:
+    before: CounterTally, counters: Mapping[str, int], members: Collection[str], now_s: float, most_per_s: float
+) -> CounterTally:
     """The tally once more: `counters` are those of the `members` that were read now.
 
     A member that is seen for the first time adds nothing until it is read again, nor does one that went back; none
@@ -45,7 +45,7 @@ def tallied(
     seen = {name: known[name] for name in members if name in known}
     seen |= {name: _read_again(known.get(name), Point(value, now_s), most_per_s) for name, value in counters.items()}
     per_s = sum(member.per_s for member in seen.values())
-    return Tally(now_s, before.total + per_s * max(0.0, now_s - before.at_s), seen)
+    return CounterTally(now_s, before.total + per_s * max(0.0, now_s - before.at_s), seen)
 
 
 def _read_again(before: Member | None, now: Point, most_per_s: float) -> Member:
