@@ -17,7 +17,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.demand.need import pool_need_cores, tenants_need, used_cores
+from services.advisor.core.demand.need import pool_need_cores, pool_used_cores, tenants_need, used_cores
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicyPast, PolicySettings
 from services.advisor.core.prediction.coverage import SPANS_S, Claim, Coverage
@@ -115,9 +115,14 @@ def _with_caution(by_rule: Demand, reserve_cores: float, factor: float) -> Deman
 
 
 def _wanted_cores(measured_cores: float, view: View) -> float:
-    """What the tenants want: more than they use where they use all that they have."""
-    full = view.size_cpus is not None and measured_cores >= FULL_RATIO * view.size_cpus
-    return measured_cores * WANTED_FACTOR if full else measured_cores
+    """What the tenants want: more than they use where they use all that they have, and at least what was measured.
+
+    Tasks that wait are in what was measured: the factor stands for those that nobody counts, and never for both.
+    """
+    if view.size_cpus is None or measured_cores < FULL_RATIO * view.size_cpus:
+        return measured_cores
+    used = pool_used_cores(view)
+    return max(measured_cores, used * WANTED_FACTOR) if used >= FULL_RATIO * view.size_cpus else measured_cores
 
 
 def _numbers(state: LearnedMargin, forecast: Forecast, asked_cores: float) -> dict[str, float]:

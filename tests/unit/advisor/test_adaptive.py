@@ -182,6 +182,26 @@ def test_tasks_that_wait_in_the_pool_count_as_need() -> None:
     assert waiting.cores > calm.cores
 
 
+@pytest.mark.parametrize(
+    ("used", "waiting", "size", "need"),
+    [
+        pytest.param(10.0, 0.0, 20, 10.0, id="room is left"),
+        pytest.param(10.0, 0.0, 10, 12.5, id="the pool is full: what nobody counts"),
+        pytest.param(10.0, 1.0, 10, 12.5, id="less waits than that"),
+        pytest.param(10.0, 8.0, 10, 18.0, id="more waits, and it is counted once"),
+        pytest.param(10.0, 8.0, 16, 18.0, id="tasks wait in a pool that is not full, as at a process of the host"),
+        pytest.param(9.7, 0.0, 10, 12.125, id="full from 97 percent on"),
+        pytest.param(9.6, 0.0, 10, 9.6, id="and not below"),
+    ],
+)
+def test_use_of_a_full_pool_counts_more_and_what_waits_counts_once(
+    used: float, waiting: float, size: int, need: float
+) -> None:
+    seen = view(container(used), tenants_usage_cores=used, size_cpus=size, signs=Signs(waiting_tasks=waiting))
+    state, _ = POLICY.judge(WARM, seen, 3602.0, SETTINGS)
+    assert present(state.last).need_cores == pytest.approx(need)
+
+
 def test_noise_of_three_times_the_height_is_learned_within_a_half_life() -> None:
     louder = noise(round(SETTINGS.rise_half_life_s / ROUND_S), 10.0, 12.0, seed=2)
     missed = misses(WARM, louder, 3600.0)

@@ -16,6 +16,12 @@ def need_cores(figures: Figures) -> float | None:
     return None if figures.usage_cores is None else max(figures.usage_cores, figures.load1 or 0.0)
 
 
+def pool_used_cores(view: View) -> float:
+    """What the tenants use as a whole, by the larger of both figures of it; 0 where none is measured."""
+    of_containers = (c.cpu.usage_cores for c in view.of("shared_cores") if c.cpu.usage_cores is not None)
+    return max(view.tenants_usage_cores or 0.0, total_cores(of_containers))
+
+
 def pool_need_cores(view: View) -> float:
     """What the tenants' pool as a whole uses, and the tasks that wait in it for a CPU; 0 where it is not measured.
 
@@ -24,8 +30,7 @@ def pool_need_cores(view: View) -> float:
     """
     used, waiting = view.tenants_usage_cores, view.signs.waiting_tasks or 0.0
     if waiting:
-        of_containers = (c.cpu.usage_cores for c in view.of("shared_cores") if c.cpu.usage_cores is not None)
-        used = max(used or 0.0, total_cores(of_containers))
+        used = pool_used_cores(view)
         return max(used, min(used + waiting, view.bounds.cpus))
     return used or 0.0
 
