@@ -93,7 +93,7 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     if cold and not idle:
         by_rule = _with_caution(by_rule, view.region_reserve_cores, settings.margin_factor)
     # Whoever decides, what is known counts, for canonical may be less. A guess does not: canonical has its own reserve.
-    bound = forecast.learned_bound_cores if cold else forecast.bound_cores
+    bound = _young_bound_cores(forecast, state.learned_s / settings.cold_start_s) if cold else forecast.bound_cores
     bound = max(wanted, min(bound, cpus)) + need.asked_cores
     # Not where nobody is there: canonical's reserve is enough, and the first one to come must not lower the demand.
     if not idle:
@@ -106,6 +106,14 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     what = "no shared tenant: what was usual" if idle else "what is expected"
     why = Reason(rule=f"adaptive: {what} + learned margin, at least what is used now", numbers=numbers)
     return state, Demand(bound, by_rule.memory_bytes, (why, _forecast_reason(state, forecast)))
+
+
+def _young_bound_cores(forecast: Forecast, observed_ratio: float) -> float:
+    """The bound by what is known of tenants that were observed for this part of the cold start.
+
+    What they have used for some seconds, while they started say, is not yet what is usual for them.
+    """
+    return forecast.need_cores + observed_ratio * (forecast.learned_bound_cores - forecast.need_cores)
 
 
 def _with_caution(by_rule: Demand, reserve_cores: float, factor: float) -> Demand:

@@ -95,9 +95,18 @@ def test_what_a_cold_node_has_learned_counts_where_it_is_more_than_canonical() -
     state, cold = lived([*noise(250, 10.0, 16.0), 10.0])
     assert cold.common
     known = present(state.last)
-    assert cold.cores + 4.0 == pytest.approx(known.learned_bound_cores), "the common reserve of 4 is added to it"
+    # By the part of the cold start that was observed; the common reserve of 4 is added to it.
+    above = known.learned_bound_cores - known.need_cores
+    assert cold.cores + 4.0 == pytest.approx(known.need_cores + above * state.learned_s / SETTINGS.cold_start_s)
     assert cold.cores > 1.25 * 10.0
     assert known.learned_bound_cores < known.bound_cores, "what is guessed does not count beside canonical's reserve"
+
+
+def test_what_tenants_used_while_they_started_is_not_yet_what_is_usual_for_them() -> None:
+    state, cold = lived([*[8.0] * 5, *[0.1] * 10])
+    assert present(state.last).usual_cores > 7.0
+    _, by_rule = canonical.judge(None, view(container(0.1)), 0.0, canonical.CanonicalSettings())
+    assert cold.cores == by_rule.cores, "half a minute of ten says little beside canonical's reserve"
 
 
 def test_without_figures_canonical_decides_and_nothing_is_learned() -> None:
