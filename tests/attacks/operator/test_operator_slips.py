@@ -109,7 +109,9 @@ def test_a_run_makes_listed_names_only_and_its_stop_removes_nothing_else(
     assert {name: text for name, text in after.items() if name in before and known(name.split("/")[0]) is None} == {
         name: text for name, text in before.items() if known(name.split("/")[0]) is None
     }
-    assert {path.name for path in state.iterdir()} == {*PRECIOUS, "config.yaml", "ledger.db", "logs", "nats", MARK}
+    assert {path.name for path in state.iterdir()} == {
+        *PRECIOUS, "config.yaml", "ledger.db", "logs", "nats", "policy-past.json", MARK,
+    }  # fmt: skip
 
 
 def test_a_start_that_fails_leaves_a_folder_as_it_was_but_for_the_logs(tmp_path: Path, taken: int) -> None:
