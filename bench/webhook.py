@@ -19,8 +19,8 @@ from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
 from bench.rigs.report import Row, machine, progress
-from services.central.adapters.webhook.certificate import renewed
-from services.central.adapters.webhook.server import WebhookServer
+from services.central.adapters.https.certificate import renewed
+from services.central.adapters.https.server import HttpsServer
 from services.central.core.profiles.cluster_objects import NAMESPACES, PRIORITY_CLASSES
 from services.central.core.profiles.profile_documents import PROFILES
 from services.central.profiles.answers import ProfileAnswers
@@ -93,7 +93,7 @@ async def measure() -> list[Row]:
     """The rows of `make bench`."""
     api = cluster()
     mirrors = ProfileMirrors(api, asyncio.Event())
-    server = WebhookServer(ProfileAnswers(mirrors, api, api.clock).answer, host="127.0.0.1", port=0)
+    server = HttpsServer(ProfileAnswers(mirrors, api, api.clock).routes, host="127.0.0.1", port=0)
     pair = renewed(None, [NAME], datetime.now(UTC))
     assert pair is not None
     running = [asyncio.create_task(mirror.run()) for mirror in mirrors.every]

@@ -5,7 +5,7 @@ from typing import Any
 
 from services.central.adapters.streams import FactStreams
 from services.central.app import CentralApp
-from services.central.ports import CentralPorts, ClusterSide, ConfigText
+from services.central.ports.app import CentralPorts, ClusterSide, ConfigText
 from services.central.settings import NAME, CentralSettings
 from shared.app import Context
 from shared.ports import Clock

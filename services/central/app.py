@@ -30,7 +30,7 @@ from services.central.core.heartbeats.readiness import (
     reconcile,
     record,
 )
-from services.central.ports import CentralPorts
+from services.central.ports.app import CentralPorts
 from services.central.settings import NAME, CentralSettings
 from shared import telemetry
 from shared.app import Context

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -12,7 +12,8 @@ from services.central.core.lost_nodes.rules import Rules
 from services.central.core.objects.nodes import NodeSeen
 from services.central.leadership.leader import Leader
 from services.central.nodes.controller import NodeController
-from services.central.ports import ClusterMirrors
+from services.central.ports.controllers import LeaderController
+from services.central.ports.mirrors import ClusterMirrors
 from services.central.slo.controller import NodeSloController
 from shared.errors import Unavailable
 
@@ -28,6 +29,8 @@ class LeaderControllers:
     configs: ConfigController
     slo: NodeSloController | None = None
     """Of NodeSLO objects; None where Koordinator's ConfigMap is not followed."""
+    further: Mapping[str, LeaderController] = field(default_factory=dict)
+    """By name, those that have their own objects and need nothing of the others."""
 
 
 class ClusterControllers:
@@ -42,6 +45,7 @@ class ClusterControllers:
     ) -> None:
         self.leader = leader
         self._nodes, self._configs, self._slo = controllers.nodes, controllers.configs, controllers.slo
+        self._further = controllers.further
         self._mirrors, self._close = mirrors, close
 
     @property
@@ -63,9 +67,12 @@ class ClusterControllers:
                 tasks.create_task(self._nodes.run(), name="central-nodes")
                 if self._slo is not None:
                     tasks.create_task(self._slo.run(), name="central-node-slos")
+                for name, controller in self._further.items():
+                    tasks.create_task(controller.run(), name=f"central-{name}")
 
         async with asyncio.TaskGroup() as tasks:
-            for mirror in [*self._mirrors.every, *([] if self._slo is None else [self._slo.mirror])]:
+            further = [mirror for controller in self._further.values() for mirror in controller.mirrors]
+            for mirror in [*self._mirrors.every, *([] if self._slo is None else [self._slo.mirror]), *further]:
                 # By every central: a new leader has a full mirror, and since when each agent is not ready.
                 tasks.create_task(mirror.run(), name="central-mirror")
             tasks.create_task(self.leader.run(lead), name="central-leader")
@@ -91,7 +98,7 @@ class ClusterControllers:
                 _ = mirror.objects
         except Unavailable as error:
             return str(error)
-        return self._configs.failure or self._configs.slo_failure
+        return self._configs.failure or self._configs.slo_failure or self._further_failure()
 
     def state(self) -> dict[str, Any]:
         """Who leads, what is refused, and every node that is not simply ready, with the reason."""
@@ -105,7 +112,11 @@ class ClusterControllers:
                                  for uid, why in islice(mirror.unread.items(), LISTED)},
             "lost_nodes": self._nodes.state(),
             **self._slo_state(),
+            **{name: controller.state() for name, controller in self._further.items()},
         }  # fmt: skip
+
+    def _further_failure(self) -> str:
+        return next((controller.failure for controller in self._further.values() if controller.failure), "")
 
     def _slo_state(self) -> dict[str, Any]:
         if self._slo is None:

@@ -27,7 +27,9 @@ from services.central.leadership.objects import LeaderObjects
 from services.central.logins.controller import LoginController
 from services.central.nodes.controller import NodeController
 from services.central.nodes.observer import NodeObserver
-from services.central.ports import CentralPorts, ConfigPorts, NodePorts
+from services.central.ports.app import CentralPorts
+from services.central.ports.config import ConfigPorts
+from services.central.ports.nodes import NodePorts
 from services.central.settings import NAME, CentralSettings, KubernetesSettings, LoginSettings
 from services.central.slo.controller import NodeSloController, SloView
 from services.central.slo.follower import SloFollower

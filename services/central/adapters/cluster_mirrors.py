@@ -7,7 +7,7 @@ from services.central.core.objects.nodes import NODE_LEASES, agent_of, lease_of,
 from services.central.core.rollout.config_documents import kcc_of, target_of
 from services.central.core.rollout.plan import CONFIG_KINDS
 from services.central.core.slo.config_map import config_map_of
-from services.central.ports import ClusterMirrors
+from services.central.ports.mirrors import ClusterMirrors
 from services.central.settings import KubernetesSettings
 from shared.core.api_kind import CNCS, CNRS, CONFIG_MAPS, KCCS, LEASES, NODES, PODS
 from shared.ports import Objects

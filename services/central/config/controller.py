@@ -14,7 +14,8 @@ from services.central.core.objects.companions import CompanionSeen
 from services.central.core.objects.nodes import NodeSeen, utc
 from services.central.core.rollout.plan import ConfigPlan, ConfigView, count_applied, plan_configs, plan_statuses
 from services.central.core.slo.node_strategies import NodeStrategies
-from services.central.ports import ClusterMirrors, ConfigPorts, PerNodeWork
+from services.central.ports.config import ConfigPorts, PerNodeWork
+from services.central.ports.mirrors import ClusterMirrors
 from services.central.settings import KubernetesSettings
 from shared.core.api_kind import CNCS, CNRS
 from shared.errors import SubletError

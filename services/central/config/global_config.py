@@ -3,7 +3,7 @@
 import structlog
 
 from services.central.core.config import encode_config, read_config
-from services.central.ports import ConfigText
+from services.central.ports.app import ConfigText
 from services.central.settings import NAME
 from shared import telemetry
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, PUBLISHED_AT, PUBLISHED_BY

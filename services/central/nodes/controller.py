@@ -21,7 +21,7 @@ from services.central.core.view.cluster_view import ClusterView
 from services.central.leadership.each_node import EachNode
 from services.central.leadership.leader import Leader, NotLeading
 from services.central.nodes.observer import NodeObserver
-from services.central.ports import NodePorts
+from services.central.ports.nodes import NodePorts
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import TokenBucket
 from shared.errors import SubletError

@@ -9,7 +9,7 @@ from services.central.core.objects.nodes import NodeSeen
 from services.central.core.view.cluster_view import ClusterView
 from services.central.core.view.evidence import ClusterObservation, LostEvidence
 from services.central.leadership.leader import Leader
-from services.central.ports import ClusterMirrors
+from services.central.ports.mirrors import ClusterMirrors
 from shared.core.node_mode import NodeSwitch
 from shared.ports import Clock, ObjectMirror
 

@@ -2,14 +2,22 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from functools import partial
 from typing import Literal
 
 import structlog
 
 from services.central.core.profiles.cluster_objects import NAME_LABEL, NAMESPACES, namespace_of
 from services.central.core.profiles.profiled_pod import ProfilesInForce
-from services.central.core.profiles.review import ReviewAnswer, mutate, mutate_by_name, read_review, validate
+from services.central.core.profiles.review import (
+    MAX_REVIEW_BYTES,
+    ReviewAnswer,
+    mutate,
+    mutate_by_name,
+    read_review,
+    validate,
+)
+from services.central.ports.https import HttpRequest, Reply, Route
 from services.central.profiles.mirrors import ProfileMirrors
 from shared import telemetry
 from shared.core.log_limit import LogLimit
@@ -18,16 +26,8 @@ from shared.ports import Clock, Objects
 
 log = structlog.get_logger()
 
-Asked = Literal["mutate", "validate", "validate_slo"]
+Question = Literal["mutate", "validate"]
 BAD_REQUEST, OK = 400, 200
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """An HTTP status and a body."""
-
-    status: int
-    body: bytes
 
 
 class ProfileAnswers:
@@ -37,7 +37,19 @@ class ProfileAnswers:
         self._mirrors, self._objects, self._clock = mirrors, objects, clock
         self._log_limit = LogLimit()
 
-    async def answer(self, asked: Asked, text: bytes) -> Reply:
+    @property
+    def routes(self) -> list[Route]:
+        """Where the API server asks."""
+        questions: tuple[Question, ...] = ("mutate", "validate")
+        return [
+            Route("POST", f"/{question}", MAX_REVIEW_BYTES, partial(self._reply, question), partial(_lost, question))
+            for question in questions
+        ]
+
+    async def _reply(self, question: Question, request: HttpRequest) -> Reply:
+        return await self.answer(question, request.body)
+
+    async def answer(self, asked: Question, text: bytes) -> Reply:
         """The reply to a body, whatever it holds."""
         began_s = self._clock.monotonic()
         try:
@@ -54,7 +66,7 @@ class ProfileAnswers:
                 log.warning("profile.not_applied", profile=name, why=why, held_back=held_back)
         return Reply(OK, json.dumps(found.document, separators=(",", ":")).encode())
 
-    async def _answer(self, asked: Asked, text: bytes) -> ReviewAnswer:
+    async def _answer(self, asked: Question, text: bytes) -> ReviewAnswer:
         review = read_review(text)
         if asked == "validate":
             return validate(review)
@@ -75,3 +87,7 @@ class ProfileAnswers:
             return {NAME_LABEL: namespace} if document is None else namespace_of(document).labels
         except SubletError:
             return None
+
+
+def _lost(question: Question, outcome: str) -> None:
+    telemetry.POD_REVIEWS.labels(question, outcome).inc()

@@ -12,8 +12,9 @@ from typing import Any
 
 import structlog
 
-from services.central.core.profiles.review import API_VERSION, FORBIDDEN, KIND, read_review
+from services.central.core.profiles.review import API_VERSION, FORBIDDEN, KIND, MAX_SLO_REVIEW_BYTES, read_review
 from services.central.core.slo.config_map import MAX_KEY_BYTES, MAX_NAMED, config_map_of, read_slo_config
+from services.central.ports.https import HttpRequest, Reply, Route
 from shared import telemetry
 from shared.core.log_limit import LogLimit
 from shared.errors import Refused
@@ -41,10 +42,18 @@ class SloConfigAnswers:
         self._clock, self._log_limit = clock, LogLimit()
         self._reading: asyncio.Task[SloConfigReview] | None = None
 
+    @property
+    def route(self) -> Route:
+        """Where the API server asks."""
+        return Route("POST", "/validate-slo-config", MAX_SLO_REVIEW_BYTES, self._reply, _lost)
+
+    async def _reply(self, request: HttpRequest) -> Reply:
+        return Reply(*await self.answer(request.body))
+
     async def answer(self, text: bytes) -> tuple[int, bytes]:
         """An HTTP status and a body to a body, whatever it holds."""
         if self._reading is not None and not self._reading.done():
-            telemetry.POD_REVIEWS.labels("validate_slo", "not_read").inc()
+            _lost("not_read")
             return BUSY, b"another ConfigMap is being read; send it again"
         # Beside the loop: pods are answered for meanwhile. A thread does not end with who waits for it, hence `shield`.
         self._reading = asyncio.create_task(asyncio.to_thread(_review, text))
@@ -60,6 +69,10 @@ class SloConfigAnswers:
             if held_back is not None:
                 log.warning("slo.not_admitted", faults=len(review.faults), why=shown, held_back=held_back)
         return OK, json.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response}).encode()
+
+
+def _lost(outcome: str) -> None:
+    telemetry.POD_REVIEWS.labels("validate_slo", outcome).inc()
 
 
 def _review(text: bytes) -> SloConfigReview:

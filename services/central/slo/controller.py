@@ -15,7 +15,7 @@ import structlog
 from services.central.core.objects.node_slos import NodeSloSeen
 from services.central.core.objects.nodes import NodeSeen
 from services.central.core.slo.node_strategies import node_slo_spec
-from services.central.ports import PerNodeWork
+from services.central.ports.config import PerNodeWork
 from services.central.settings import KubernetesSettings
 from services.central.slo.follower import SloFollower
 from shared.errors import SubletError

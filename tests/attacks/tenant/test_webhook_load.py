@@ -5,18 +5,23 @@ import gzip
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import aiohttp
 import pytest
 from prometheus_client import REGISTRY
 
-from services.central.adapters.webhook import bodies
-from services.central.adapters.webhook.certificate import renewed
-from services.central.adapters.webhook.server import ServerBounds, WebhookServer
+from services.central.adapters.https import bodies
+from services.central.adapters.https.certificate import renewed
+from services.central.adapters.https.server import HttpsServer, ServerBounds
 from services.central.core.profiles.review import MAX_REVIEW_BYTES, MAX_SLO_REVIEW_BYTES
-from services.central.profiles.answers import Asked, Reply
+from services.central.ports.https import HttpRequest, Reply
+from services.central.profiles.answers import ProfileAnswers
+from services.central.profiles.mirrors import ProfileMirrors
+from services.central.slo.answers import SloConfigAnswers
+from shared.adapters.clock import SystemClock
+from shared.fakes.memory_objects import MemoryObjects
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 NAME = "sublet-webhook.sublet-system.svc"
@@ -30,7 +35,7 @@ Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 class Listening:
     """A server that answers with what it was sent, and whom it trusts."""
 
-    server: WebhookServer
+    server: HttpsServer
     trusted: ssl.SSLContext
     pipes: list[Pipe]
 
@@ -57,12 +62,15 @@ class Listening:
 
 @asynccontextmanager
 async def listening(bounds: ServerBounds | None = None) -> AsyncIterator[Listening]:
-    async def echo(_asked: Asked, text: bytes) -> Reply:
-        return Reply(200, text)
+    async def echo(request: HttpRequest) -> Reply:
+        return Reply(200, request.body)
 
     pair = renewed(None, [NAME], datetime.now(UTC))
     assert pair is not None
-    server = WebhookServer(echo, host="127.0.0.1", port=0, bounds=bounds)
+    api, clock = MemoryObjects(SystemClock()), SystemClock()
+    answers = ProfileAnswers(ProfileMirrors(api, asyncio.Event()), api, clock)
+    routes = [replace(route, answer=echo) for route in (*answers.routes, SloConfigAnswers(clock).route)]
+    server = HttpsServer(routes, host="127.0.0.1", port=0, bounds=bounds)
     await server.use(pair.certificate, pair.key)
     one = Listening(server, ssl.create_default_context(cadata=pair.authorities.decode()), [])
     try:

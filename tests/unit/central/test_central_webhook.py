@@ -14,8 +14,9 @@ import aiohttp
 import pytest
 from prometheus_client import REGISTRY
 
-from services.central.adapters.webhook.secret import CONFIGURATIONS, SECRETS, WebhookSecret
-from services.central.adapters.webhook.server import WebhookServer
+from services.central.adapters.https.server import HttpsServer
+from services.central.adapters.https.serving_secret import SECRETS, ServingNames, ServingSecret
+from services.central.adapters.webhook.authorities import CONFIGURATIONS, WebhookAuthorities
 from services.central.core.profiles.cluster_objects import NAMESPACES, PRIORITY_CLASSES
 from services.central.core.profiles.profile_documents import PROFILES
 from services.central.core.profiles.review import MAX_REVIEW_BYTES
@@ -24,6 +25,7 @@ from services.central.leadership.objects import LeaderObjects
 from services.central.profiles.answers import ProfileAnswers
 from services.central.profiles.controller import ProfileController, StatusWriter
 from services.central.profiles.mirrors import ProfileMirrors
+from services.central.serving.serving import Serving
 from services.central.settings import LeaseSettings, WebhookSettings
 from shared.adapters.clock import SystemClock
 from shared.errors import Unavailable
@@ -56,9 +58,10 @@ class Central:
     api: MemoryObjects
     leader: Leader
     mirrors: ProfileMirrors
-    server: WebhookServer
+    server: HttpsServer
     writer: StatusWriter
     controller: ProfileController
+    serving: Serving
 
     async def post(self, path: str, body: bytes) -> tuple[int, bytes]:
         """As the API server does, which trusts nobody but whom it was told of."""
@@ -90,15 +93,21 @@ class Central:
         return found
 
 
+def secret(objects: LeaderObjects) -> ServingSecret:
+    names = ServingNames(SETTINGS.secret, SETTINGS.namespace, SETTINGS.names)
+    return ServingSecret(objects, SystemClock(), names, WebhookAuthorities(objects, SETTINGS.configuration))
+
+
 @asynccontextmanager
 async def central(api: MemoryObjects, name: str = "a", *, leads: bool = True) -> AsyncIterator[Central]:
     """Its mirrors run; what it does over time is done when the test says so."""
     clock, changed = api.clock, asyncio.Event()
     leader = Leader(api, clock, name, LeaseSettings())
     mirrors, objects = ProfileMirrors(api, changed), LeaderObjects(api, leader)
-    server = WebhookServer(ProfileAnswers(mirrors, api, clock).answer, host=SETTINGS.host, port=0)
+    server = HttpsServer(ProfileAnswers(mirrors, api, clock).routes, host=SETTINGS.host, port=0)
     writer = StatusWriter(mirrors, objects, leader, clock, changed)
-    controller = ProfileController(mirrors, server, WebhookSecret(objects, clock, SETTINGS), writer, clock)
+    serving = Serving(server, secret(objects), clock, missing=lambda: mirrors.failure, leading=lambda: leader.leading)
+    controller = ProfileController(mirrors, serving, writer)
     leading = asyncio.Event()
 
     async def work() -> None:
@@ -111,7 +120,7 @@ async def central(api: MemoryObjects, name: str = "a", *, leads: bool = True) ->
         await leading.wait()
     await asyncio.sleep(0)
     try:
-        yield Central(api, leader, mirrors, server, writer, controller)
+        yield Central(api, leader, mirrors, server, writer, controller, serving)
     finally:
         await controller.close()
         for task in tasks:
@@ -126,7 +135,7 @@ def counted(kind: str, outcome: str) -> float:
 async def test_a_pod_is_answered_over_https_with_its_patch() -> None:
     before = counted("mutate", "changed")
     async with central(cluster()) as one:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         assert one.controller.failure == ""
         response = await one.asked("/mutate", POD)
         assert (response["uid"], response["allowed"], response["patchType"]) == ("r-1", True, "JSONPatch")
@@ -140,7 +149,7 @@ async def test_a_pod_is_answered_over_https_with_its_patch() -> None:
 
 async def test_a_pod_is_refused_over_https_with_words() -> None:
     async with central(cluster()) as one:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         pod = {"metadata": {"labels": {"koordinator.sh/qosClass": "LSR"}}, "spec": {"containers": []}}
         response = await one.asked("/validate", pod)
         assert not response["allowed"]
@@ -153,7 +162,7 @@ async def test_a_pod_is_refused_over_https_with_words() -> None:
 )
 async def test_what_is_no_review_is_refused_and_the_server_goes_on(body: bytes, status: int) -> None:
     async with central(cluster()) as one:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         assert (await one.post("/mutate", body))[0] == status
         assert (await one.asked("/mutate", POD))["allowed"]
         assert (await one.post("/other", b""))[0] == 404
@@ -161,7 +170,7 @@ async def test_what_is_no_review_is_refused_and_the_server_goes_on(body: bytes, 
 
 async def test_nobody_is_answered_without_tls() -> None:
     async with central(cluster()) as one, aiohttp.ClientSession() as session:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         with pytest.raises(aiohttp.ClientError):
             await session.post(f"http://127.0.0.1:{one.server.port}/mutate", data=b"{}")
 
@@ -169,12 +178,12 @@ async def test_nobody_is_answered_without_tls() -> None:
 async def test_a_follower_answers_with_the_leaders_certificate_and_writes_nothing() -> None:
     api = cluster()
     async with central(api, "follower", leads=False) as follower:
-        assert not await follower.controller.serve()
+        assert not await follower.serving.serve()
         assert "the leader makes it" in follower.controller.failure
         async with central(api, "leader") as leader:
-            assert await leader.controller.serve()
+            assert await leader.serving.serve()
             api.writes.clear()
-            assert await follower.controller.serve()
+            assert await follower.serving.serve()
             await follower.writer.write()
             assert api.writes == []
             assert (await follower.asked("/mutate", POD))["patch"] == (await leader.asked("/mutate", POD))["patch"]
@@ -184,7 +193,7 @@ async def test_nobody_listens_before_profiles_are_known() -> None:
     api = cluster()
     api.online = False
     async with central(api, leads=False) as one:
-        assert not await one.controller.serve()
+        assert not await one.serving.serve()
         assert "not listed yet" in one.controller.failure
         assert one.server.port == 0
 
@@ -192,12 +201,12 @@ async def test_nobody_listens_before_profiles_are_known() -> None:
 async def test_a_certificate_is_made_once_and_the_next_one_is_shown_without_a_new_server() -> None:
     api = cluster()
     async with central(api) as one:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         port, writes = one.server.port, list(api.writes)
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         assert api.writes == writes
         api.drop(SECRETS, SETTINGS.secret, SETTINGS.namespace)  # as an operator who wants another one
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         assert one.server.port == port
         assert (await one.asked("/mutate", POD))["allowed"]
 
@@ -205,7 +214,7 @@ async def test_a_certificate_is_made_once_and_the_next_one_is_shown_without_a_ne
 async def test_the_api_server_is_told_whom_to_trust_before_the_certificate_is_there() -> None:
     api = cluster()
     async with central(api) as one:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         written = [name for _, name, _ in api.writes if name != "leases"]
         told = [kind.plural for kind in CONFIGURATIONS]
         assert written == [*told, SECRETS.plural]
@@ -216,13 +225,13 @@ async def test_the_api_server_is_told_whom_to_trust_before_the_certificate_is_th
 async def test_who_still_shows_the_certificate_of_a_deleted_secret_is_trusted_until_the_next_look() -> None:
     api = cluster()
     async with central(api, "leader") as leader, central(api, "follower", leads=False) as follower:
-        assert await leader.controller.serve()
-        assert await follower.controller.serve()
+        assert await leader.serving.serve()
+        assert await follower.serving.serve()
         api.drop(SECRETS, SETTINGS.secret, SETTINGS.namespace)
-        assert await leader.controller.serve()
+        assert await leader.serving.serve()
         assert (await follower.asked("/mutate", POD))["allowed"]
-        assert await follower.controller.serve()
-        assert await leader.controller.serve()
+        assert await follower.serving.serve()
+        assert await leader.serving.serve()
         hooks = api.documents[CONFIGURATIONS[0], "", SETTINGS.configuration]["webhooks"]
         secret = api.documents[SECRETS, SETTINGS.namespace, SETTINGS.secret]
         assert hooks[0]["clientConfig"]["caBundle"] == secret["data"]["ca.crt"]
@@ -234,13 +243,13 @@ async def test_configurations_that_are_switched_off_hold_nobody_up() -> None:
     for kind in CONFIGURATIONS:
         api.drop(kind, SETTINGS.configuration)
     async with central(api) as one:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
 
 
 async def test_a_namespace_that_the_mirror_does_not_have_yet_is_asked_for() -> None:
     api = cluster()
     async with central(api) as one:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         api.mirrors.clear()  # what comes now, no mirror is told
         api.put(NAMESPACES, {"metadata": {"name": "new", "labels": {"colocated": "true"}}})
         assert "patch" in await one.asked("/mutate", POD, namespace="new")
@@ -258,7 +267,7 @@ async def test_labels_that_nobody_knows_are_not_taken_for_absent_ones() -> None:
     spec: Json = {"selector": {"matchLabels": {"kind": "batch"}}, "qosClass": "BE", "namespaceSelector": absent}
     api.put(PROFILES, BATCH | {"spec": spec})
     async with central(api) as one:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         api.online = False
         before = counted("mutate", "namespace_unknown")
         assert "patch" not in await one.asked("/mutate", POD, namespace="other")
@@ -268,7 +277,7 @@ async def test_labels_that_nobody_knows_are_not_taken_for_absent_ones() -> None:
 async def test_a_changed_profile_is_in_force_for_the_next_pod() -> None:
     api = cluster()
     async with central(api) as one:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         api.put(PROFILES, BATCH | {"spec": {"selector": {"matchLabels": {"kind batch": "x"}}, "qosClass": "BE"}})
         assert "patch" not in await one.asked("/mutate", POD)
         api.put(PROFILES, BATCH | {"spec": {"qosClass": "BE"}})
@@ -314,7 +323,7 @@ async def test_while_it_runs_pods_are_answered_and_statuses_written() -> None:
 
 async def test_a_pod_that_passes_because_of_a_slip_of_ours_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     async with central(cluster()) as one:
-        assert await one.controller.serve()
+        assert await one.serving.serve()
         before = counted("mutate", "failed")
         with monkeypatch.context() as patched:
             patched.setattr(ProfileMirrors, "readable", property(lambda _self: 1 / 0))
@@ -325,10 +334,10 @@ async def test_a_pod_that_passes_because_of_a_slip_of_ours_is_counted(monkeypatc
 
 async def test_a_port_that_is_taken_is_said_with_its_number() -> None:
     async with central(cluster()) as one:
-        assert await one.controller.serve()
-        held = await WebhookSecret(LeaderObjects(one.api, one.leader), one.api.clock, SETTINGS).current(writes=False)
+        assert await one.serving.serve()
+        held = await secret(LeaderObjects(one.api, one.leader)).current(writes=False)
         assert held is not None
-        second = WebhookServer(ProfileAnswers(one.mirrors, one.api, one.api.clock).answer, host="127.0.0.1",
+        second = HttpsServer(ProfileAnswers(one.mirrors, one.api, one.api.clock).routes, host="127.0.0.1",
                                port=one.server.port)  # fmt: skip
         with pytest.raises(Unavailable, match=f"port {one.server.port}.*choose another port"):
             await second.use(*held)

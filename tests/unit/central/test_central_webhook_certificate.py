@@ -9,7 +9,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.central.adapters.webhook.certificate import AUTHORITY_LIFE, LIFE, RENEW, ServingPair, renewed
+from services.central.adapters.https.certificate import AUTHORITY_LIFE, LIFE, RENEW, ServingPair, renewed
 
 NAMES = ("sublet-webhook.sublet-system.svc", "sublet-webhook.sublet-system.svc.cluster.local")
 START = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,8 +11,11 @@ import pytest
 from bus_rights_rig import free_port
 
 from services.central.core.profiles.profile_documents import PROFILES
+from services.central.profiles.controller import ProfileController
+from services.central.serving.process import LEAVE_S
+from services.central.serving.serving import Serving
 from services.central.settings import WebhookSettings
-from services.central.webhook import LEAVE_S, WebhookProcess
+from services.central.webhook import build_webhook
 from shared.adapters.clock import SystemClock
 from shared.core.api_kind import LEASES
 from shared.errors import Unavailable
@@ -48,7 +51,12 @@ class Replica:
     settings: WebhookSettings = SETTINGS
 
     def __post_init__(self) -> None:
-        self.process = WebhookProcess(self.api, self.clock, self.settings, "webhook-0")
+        self.process = build_webhook(self.api, self.clock, self.settings, "webhook-0")
+
+    @property
+    def serving(self) -> Serving:
+        assert isinstance(self.process.answering, ProfileController)
+        return self.process.answering.serving
 
     @property
     def ready(self) -> bool:
@@ -106,7 +114,7 @@ async def test_who_answers_stays_ready_while_the_api_server_gives_no_certificate
     async with running(api) as (one, _):
         await until(lambda: one.ready)
         api.go_offline()
-        assert not await one.process.profiles.serve()
+        assert not await one.serving.serve()
         assert one.ready
 
 
@@ -116,7 +124,7 @@ async def test_who_is_told_to_end_answers_on_while_the_api_server_may_come(until
         one.stop.set()
         await one.clock.leaving.wait()
         assert one.process.health().why == "ends soon"
-        assert one.process.profiles.failure == ""
+        assert one.process.answering.failure == ""
         assert not task.done()
         one.clock.gone.set()
         assert await task == 0
@@ -144,14 +152,14 @@ async def test_a_part_that_dies_ends_the_process_and_leaves_the_lease(until: Unt
         async def dies() -> bool:
             raise RuntimeError("as by a slip")
 
-        one.process.profiles.serve = dies  # type: ignore[method-assign]
+        one.serving.serve = dies  # type: ignore[method-assign]
         assert await task == 1
         assert api.documents[LEASES, SETTINGS.namespace, "sublet-webhook"]["spec"]["holderIdentity"] == ""
 
 
 async def test_the_same_port_answers_about_koordinators_config_map(until: Until) -> None:
     settings = WebhookSettings(host="127.0.0.1", port=free_port())
-    process = WebhookProcess(cluster(), SystemClock(), settings, "webhook-0")
+    process = build_webhook(cluster(), SystemClock(), settings, "webhook-0")
     task = asyncio.create_task(process.run(asyncio.Event()))
     bad = {"metadata": {}, "data": {"system-config": "{"}}
     review = {"kind": "AdmissionReview", "request": {"uid": "u-1", "operation": "CREATE", "object": bad}}

@@ -1,1 +1,1 @@
-"""The HTTPS server that the API server asks about pods, and its certificate."""
+"""What the webhook needs of the API server beside a certificate."""

@@ -46,7 +46,7 @@ class BodyBudget:
                         size += len(part)
                         more = max(0, size - OWN_BYTES) - beyond
                         if size > most_bytes:
-                            why = f"more than {most_bytes} bytes; no review of this kind has so many"
+                            why = f"more than {most_bytes} bytes; no request of this kind has so many"
                             raise BodyRefused(why, HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
                         if self.shared_bytes + more > SHARED_BYTES:
                             why = f"large bodies hold {SHARED_BYTES} bytes together already; send it again"

@@ -1,4 +1,4 @@
-"""Certificates of the webhook: an authority of our own, and what it signs, each renewed before its end."""
+"""Certificates of HTTPS servers: an authority of our own, and what it signs, each renewed before its end."""
 
 import contextlib
 from collections.abc import Sequence
@@ -35,10 +35,10 @@ def renewed(held: ServingPair | None, names: Sequence[str], now: datetime) -> Se
     """
     readable = None if held is None else _readable(held)
     if held is None or readable is None:
-        return _signed(*_authority(now), names, now)
+        return _signed(*_authority(_short(names), now), names, now)
     authority, key, certificate = readable
     if authority.not_valid_after_utc - now <= LIFE + RENEW:
-        made, made_key = _authority(now)
+        made, made_key = _authority(_short(names), now)
         return _signed(made, made_key, names, now, older=held.authorities)
     if certificate.not_valid_after_utc - now > RENEW and _names(certificate) == list(names):
         return None
@@ -68,9 +68,9 @@ def _names(certificate: x509.Certificate) -> list[str]:
     return []
 
 
-def _authority(now: datetime) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
+def _authority(server: str, now: datetime) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey]:
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"sublet-webhook-ca {now:%Y-%m-%d}")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"{server}-ca {now:%Y-%m-%d}")])
     usage = x509.KeyUsage(
         digital_signature=False, content_commitment=False, key_encipherment=False, data_encipherment=False,
         key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
@@ -91,7 +91,7 @@ def _signed(
     older: bytes = b"",
 ) -> ServingPair:
     key = ec.generate_private_key(ec.SECP256R1())
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "sublet-webhook")])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, _short(names))])
     builder = _builder(subject, authority.subject, now, LIFE).public_key(key.public_key())
     extensions: tuple[tuple[x509.ExtensionType, bool], ...] = (
         (x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), False),
@@ -103,6 +103,11 @@ def _signed(
         builder = builder.add_extension(extension, critical=critical)
     certificate = builder.sign(authority_key, hashes.SHA256())
     return ServingPair(_pem(authority) + older, _key_pem(authority_key), _pem(certificate), _key_pem(key))
+
+
+def _short(names: Sequence[str]) -> str:
+    """The Service's own name; a common name has 64 characters at most."""
+    return names[0].split(".")[0]
 
 
 def _builder(subject: x509.Name, issuer: x509.Name, now: datetime, life: timedelta) -> x509.CertificateBuilder:

@@ -1,4 +1,4 @@
-"""An HTTPS server for AdmissionReviews: bounded connections and bodies, and a certificate that may change.
+"""An HTTPS server: bounded connections and bodies, and a certificate that may change.
 
 Everybody who reaches the port may send. Who sends slowly, or nothing, holds up nobody: bodies are read side by side,
 and where there are too many connections the one that was answered longest ago ends.
@@ -7,32 +7,21 @@ and where there are too many connections the one that was answered longest ago e
 import asyncio
 import ssl
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
 from aiohttp import web
 
-from services.central.adapters.webhook.bodies import BodyBudget, BodyRefused
-from services.central.core.profiles.review import MAX_REVIEW_BYTES, MAX_SLO_REVIEW_BYTES
-from services.central.profiles.answers import Asked, Reply
-from shared import telemetry
+from services.central.adapters.https.bodies import BodyBudget, BodyRefused
+from services.central.ports.https import HttpRequest, Route
 from shared.errors import Unavailable
 
 MOST_LINE_BYTES = 2048
 LINGER_S = 1.0
 """For the rest of a body that nobody wants any more."""
 WAITING = 128
-
-MOST_BYTES: Mapping[Asked, int] = {
-    "mutate": MAX_REVIEW_BYTES,
-    "validate": MAX_REVIEW_BYTES,
-    "validate_slo": MAX_SLO_REVIEW_BYTES,
-}
-"""Of one body."""
-
-Answer = Callable[[Asked, bytes], Awaitable[Reply]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +37,11 @@ class ServerBounds:
     """Without a request; the API server itself closes connections that it did not use for 90 s."""
 
 
-class WebhookServer:
+class HttpsServer:
     """Listens once it has a certificate. `port` is the real one, also where 0 was asked for."""
 
-    def __init__(self, answer: Answer, *, host: str, port: int, bounds: ServerBounds | None = None) -> None:
-        self._answer, self._host, self.port = answer, host, port
+    def __init__(self, routes: Sequence[Route], *, host: str, port: int, bounds: ServerBounds | None = None) -> None:
+        self._routes, self._host, self.port = tuple(routes), host, port
         self._bounds, self._bodies = bounds or ServerBounds(), BodyBudget()
         self._context: ssl.SSLContext | None = None
         self._runner: web.AppRunner | None = None
@@ -78,7 +67,7 @@ class WebhookServer:
         try:
             _load(context, certificate, key)
         except (ssl.SSLError, OSError) as error:
-            raise Unavailable(f"the webhook's certificate cannot be used: {error}", reason="certificate") from error
+            raise Unavailable(f"the certificate cannot be used: {error}", reason="certificate") from error
         if self._context is None:
             await self._listen(context)
         self._context, self._shown = context, (certificate, key)
@@ -92,9 +81,8 @@ class WebhookServer:
 
     async def _listen(self, context: ssl.SSLContext) -> None:
         application = web.Application()
-        application.router.add_post("/mutate", self._mutate)
-        application.router.add_post("/validate", self._validate)
-        application.router.add_post("/validate-slo-config", self._validate_slo)
+        for route in self._routes:
+            application.router.add_route(route.method, route.path, self._handler(route))
         # Nobody compresses what he asks, and a small body could become a large one.
         runner = web.AppRunner(
             application, access_log=None, max_line_size=MOST_LINE_BYTES, max_field_size=MOST_LINE_BYTES,
@@ -109,8 +97,8 @@ class WebhookServer:
         except OSError as error:
             await runner.cleanup()
             raise Unavailable(
-                f"webhook, {self._host} port {self.port}: {error.strerror or error}; choose another port",
-                reason="webhook_port",
+                f"HTTPS, {self._host} port {self.port}: {error.strerror or error}; choose another port",
+                reason="https_port",
             ) from error
         self._runner = runner
         self.port = self._listening.sockets[0].getsockname()[1]
@@ -128,28 +116,30 @@ class WebhookServer:
             longest_ago.force_close()
         return server()
 
-    async def _mutate(self, request: web.Request) -> web.Response:
-        return await self._reply("mutate", request)
+    def _handler(self, route: Route) -> Callable[[web.Request], Awaitable[web.Response]]:
+        async def handle(request: web.Request) -> web.Response:
+            return await self._reply(route, request)
 
-    async def _validate(self, request: web.Request) -> web.Response:
-        return await self._reply("validate", request)
+        return handle
 
-    async def _validate_slo(self, request: web.Request) -> web.Response:
-        return await self._reply("validate_slo", request)
-
-    async def _reply(self, asked: Asked, request: web.Request) -> web.Response:
+    async def _reply(self, route: Route, request: web.Request) -> web.Response:
         try:
-            async with self._bodies.body(request.content, self._bounds.body_s, MOST_BYTES[asked]) as text:
-                reply = await self._answer(asked, text)
+            async with self._bodies.body(request.content, self._bounds.body_s, route.most_bytes) as text:
+                reply = await route.answer(_read(request, text))
         except BodyRefused as refusal:
-            telemetry.POD_REVIEWS.labels(asked, "not_read").inc()
+            route.lost("not_read")
             return web.Response(status=refusal.status, text=f"{refusal}\n")
         except Exception:
-            # The API server is told that it failed, and creates the pod as it was sent.
-            telemetry.POD_REVIEWS.labels(asked, "failed").inc()
+            # Who asked is told that it failed, and goes on without an answer.
+            route.lost("failed")
             raise
         self._answered[request.protocol] = next(self._turns)
         return web.Response(status=reply.status, body=reply.body, content_type="application/json")
+
+
+def _read(request: web.Request, text: bytes) -> HttpRequest:
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    return HttpRequest(request.rel_url.raw_path, text, dict(request.query), headers)
 
 
 def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:

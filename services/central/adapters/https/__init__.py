@@ -1,0 +1,1 @@
+"""An HTTPS server for the API server and its like, and its certificate."""

@@ -1,0 +1,111 @@
+"""What central's app needs of the world."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from services.central.core.heartbeats.readiness import Assessment, Ledger
+from services.central.core.lost_nodes.rules import Rules
+from services.central.core.objects.nodes import NodeSeen
+
+
+class ConfigText(Protocol):
+    """Where the configuration of all nodes is written by people."""
+
+    @property
+    def name(self) -> str:
+        """Where that is, in words."""
+        ...
+
+    def changed(self) -> str | None:
+        """The text when it has changed since the last call.
+
+        Raises:
+            BadConfig: it cannot be read.
+        """
+        ...
+
+
+class StreamKeeper(Protocol):
+    """Keeps the streams of facts and the bucket of configuration."""
+
+    @property
+    def failure(self) -> str:
+        """Why they are not there; "" while they are."""
+        ...
+
+    async def ensure(self, replicas: int | None) -> bool:
+        """Make what is missing; whether all of it is there."""
+        ...
+
+    async def make_room(self) -> None:
+        """Make room where it is needed; must not fail."""
+        ...
+
+    def conditions(self) -> list[dict[str, str]]:
+        """The nodes that held too much of a stream lately."""
+        ...
+
+
+class LoginSide(Protocol):
+    """Who answers the hub's questions about leaves that log in; every central does, leading or not."""
+
+    @property
+    def failure(self) -> str:
+        """Why nobody would be answered; "" while somebody would."""
+        ...
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        ...
+
+    async def close(self) -> None:
+        """Answer nobody any more."""
+        ...
+
+
+class ClusterSide(Protocol):
+    """What central does with an API server, where there is one."""
+
+    @property
+    def leading(self) -> bool:
+        """Whether this one may write now, to the bus as to the API server."""
+        ...
+
+    async def run(self, begin: Callable[[], None]) -> None:
+        """Work until cancelled; `begin` is called whenever this one begins to lead."""
+        ...
+
+    def wake(self) -> None:
+        """A node says something new of its configuration."""
+        ...
+
+    def nodes(self) -> Mapping[str, NodeSeen] | None:
+        """The Nodes that there are, by name; None while that is not known."""
+        ...
+
+    def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
+        """What the bus tells of the nodes."""
+        ...
+
+    def failure(self) -> str:
+        """Why it does not work; "" while it does."""
+        ...
+
+    def state(self) -> dict[str, Any]:
+        """What explains it, as JSON values."""
+        ...
+
+    async def close(self) -> None:
+        """Let another one take over."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class CentralPorts:
+    """What the app works with; without a cluster nothing but bus and file is known."""
+
+    config_text: ConfigText
+    streams: StreamKeeper
+    cluster: ClusterSide | None = None
+    logins: LoginSide | None = None

@@ -1,0 +1,42 @@
+"""What the controllers see of the API server's objects."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from services.central.core.objects.companions import CompanionSeen
+from services.central.core.objects.nodes import AgentSeen, LeaseSeen, NodeSeen
+from services.central.core.rollout.config_documents import KccSeen, TargetSeen
+from services.central.core.slo.config_map import SloConfigMap
+from shared.ports import ObjectMirror
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterMirrors:
+    """Everything that the controllers see of the API server's objects."""
+
+    nodes: ObjectMirror[NodeSeen]
+    cnrs: ObjectMirror[CompanionSeen]
+    cncs: ObjectMirror[CompanionSeen]
+    kccs: ObjectMirror[KccSeen]
+    targets: Mapping[str, ObjectMirror[TargetSeen]]
+    """Config objects, by the resource name of their kind."""
+    agents: ObjectMirror[AgentSeen]
+    leases: ObjectMirror[LeaseSeen]
+    slo: ObjectMirror[SloConfigMap] | None = None
+    """Koordinator's ConfigMap; None: it is not followed."""
+
+    @property
+    def every(self) -> list[ObjectMirror[Any]]:
+        """All of them, to be run."""
+        return [*self.configured, *self.alive, *([] if self.slo is None else [self.slo])]
+
+    @property
+    def configured(self) -> list[ObjectMirror[Any]]:
+        """What a pass over configuration and companions needs."""
+        return [self.nodes, self.cnrs, self.cncs, self.kccs, *self.targets.values()]
+
+    @property
+    def alive(self) -> list[ObjectMirror[Any]]:
+        """What tells of a node's life."""
+        return [self.agents, self.leases]
