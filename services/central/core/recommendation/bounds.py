@@ -1,0 +1,53 @@
+"""How sure a recommendation is, and the range in which a request needs no change
+(docs/facts/katalyst-recommendation.md#confidence)."""
+
+from dataclasses import dataclass
+
+from services.central.core.recommendation.request import MIB
+
+DAY_S = 86_400.0
+SAMPLES_A_DAY = 1440
+MARGIN_RATIO = 0.15
+POD_MIN_CPU_MILLIS = 25
+POD_MIN_MEMORY_BYTES = 250 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePercentiles:
+    """What was used, in milli or bytes: half of the time, usually, and at most times."""
+
+    lower: float
+    target: float
+    upper: float
+
+
+@dataclass(frozen=True, slots=True)
+class RequestBounds:
+    """A target, and the range around it; `upper` is None where nothing is known yet."""
+
+    target: int
+    lower: int
+    upper: int | None
+
+
+def confidence_days(history_s: float, samples: float) -> float:
+    """Days of usage that are known: a long history with few samples is worth those alone."""
+    return min(history_s / DAY_S, samples / SAMPLES_A_DAY)
+
+
+def request_bounds(
+    usage: UsagePercentiles, confidence: float, at_least: int = 0, margin_ratio: float = MARGIN_RATIO
+) -> RequestBounds:
+    """The bounds of one resource: wide while little is known, near to the percentiles after days."""
+    target, lower, upper = (_with_margin(value, margin_ratio) for value in (usage.target, usage.lower, usage.upper))
+    if confidence <= 0:
+        return RequestBounds(max(target, at_least), at_least, None)
+    return RequestBounds(
+        target=max(target, at_least),
+        lower=max(int(lower * (1 + 0.001 / confidence) ** -2), at_least),
+        upper=max(int(upper * (1 + 1 / confidence)), at_least),
+    )
+
+
+def _with_margin(value: float, ratio: float) -> int:
+    return int(value) + int(int(value) * ratio)
