@@ -19,7 +19,7 @@ from pydantic_core import from_json, to_json
 from shared.core.pydantic_words import first_fault
 from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import Refused
-from shared.whatif.decisions import Decision, decisions
+from shared.whatif.decisions import DecisionKind, decisions
 
 WING = "whatif"
 """The package of a service that holds its decisions."""
@@ -38,7 +38,7 @@ class Malformed(Refused):
         return {"code": self.reason, "message": str(self)}
 
 
-def kinds() -> dict[str, Decision]:
+def kinds() -> dict[str, DecisionKind]:
     """Every kind by name, ascending: imports the wing of each service, and the two of no service."""
     import services
     from shared import whatif as shared_questions
@@ -60,7 +60,7 @@ def _import_below(module: ModuleType) -> None:
         importlib.import_module(found.name)
 
 
-def answer(known: Mapping[str, Decision], kind: Any, inputs: Any) -> dict[str, Any]:
+def answer(known: Mapping[str, DecisionKind], kind: Any, inputs: Any) -> dict[str, Any]:
     """The outputs of one question, as JSON values.
 
     Raises:
@@ -85,7 +85,7 @@ def answer(known: Mapping[str, Decision], kind: Any, inputs: Any) -> dict[str, A
     return {name: value for name, value in outputs.items() if value is not None or name not in REFUSAL_FIELDS}
 
 
-def ask(known: Mapping[str, Decision], kind: str, text: str | bytes) -> tuple[str, bool]:
+def ask(known: Mapping[str, DecisionKind], kind: str, text: str | bytes) -> tuple[str, bool]:
     """One question: the line to print, and whether it could be asked at all."""
     try:
         return _line(answer(known, kind, _read(text))), True
@@ -93,14 +93,14 @@ def ask(known: Mapping[str, Decision], kind: str, text: str | bytes) -> tuple[st
         return _line({"error": error.body()}), False
 
 
-def stream(known: Mapping[str, Decision], lines: Iterable[str | bytes]) -> Iterator[str]:
+def stream(known: Mapping[str, DecisionKind], lines: Iterable[str | bytes]) -> Iterator[str]:
     """One line out for each line in, in order; blank lines are passed over."""
     for line in lines:
         if line.strip():
             yield _line(_answer_line(known, line))
 
 
-def _answer_line(known: Mapping[str, Decision], line: str | bytes) -> dict[str, Any]:
+def _answer_line(known: Mapping[str, DecisionKind], line: str | bytes) -> dict[str, Any]:
     """Keys other than id, kind and inputs are ignored, so that a file of cases is a stream of questions."""
     name: Any = None
     try:
@@ -116,12 +116,12 @@ def _answer_line(known: Mapping[str, Decision], line: str | bytes) -> dict[str, 
         return {"id": name, "error": error.body()}
 
 
-def listing(known: Mapping[str, Decision]) -> Iterator[str]:
+def listing(known: Mapping[str, DecisionKind]) -> Iterator[str]:
     """One line for each kind: name, area, meaning, with tabs between."""
     return (f"{kind.name}\t{kind.area}\t{kind.meaning}" for kind in known.values())
 
 
-def schema(known: Mapping[str, Decision], kind: str) -> tuple[str, bool]:
+def schema(known: Mapping[str, DecisionKind], kind: str) -> tuple[str, bool]:
     """The JSON Schemas of a kind's inputs and outputs, and whether the kind is known."""
     decision = known.get(kind)
     if decision is None:
@@ -164,7 +164,7 @@ def _first_problem(error: ValidationError) -> str:
     return first_fault(error, whole="inputs")
 
 
-def _not_known(kind: Any, known: Mapping[str, Decision]) -> str:
+def _not_known(kind: Any, known: Mapping[str, DecisionKind]) -> str:
     return f"kind {kind!r} is not known; {did_you_mean(str(kind), known, otherwise='see sublet whatif --list')}"
 
 

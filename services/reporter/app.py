@@ -14,9 +14,9 @@ from services.reporter.core.node_object import JudgedView, cnr, fragments, must_
 from services.reporter.core.resource_status import statuses_to_write
 from services.reporter.mid_node_offer import MidNodeOffer
 from services.reporter.node_metric_report import NodeMetricReport
-from services.reporter.node_offer import NodeOffer
 from services.reporter.offer_over_time import ColocationInput
 from services.reporter.ports import ReporterPorts
+from services.reporter.reclaimed_node_offer import ReclaimedNodeOffer
 from services.reporter.registry import configured_fields
 from services.reporter.resource_status_report import ResourceStatusReport
 from services.reporter.settings import NAME, ReporterSettings
@@ -42,7 +42,7 @@ class ReporterApp:
         self._static, self._switch = dict(context.raw.get(NAME) or {}), context.switch
         self._settings = settings
         self._fields = configured_fields(settings)
-        self._offer, self._batch = NodeOffer(settings), BatchNodeOffer(settings)
+        self._offer, self._batch = ReclaimedNodeOffer(settings), BatchNodeOffer(settings)
         self._mid = MidNodeOffer(settings, ports.past)
         self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings, self._mid.lent)
         self._statuses, self._statuses_wanted = ResourceStatusReport(ports.pods), asyncio.Event()

@@ -37,7 +37,7 @@ A = TypeVar("A", bound=Answer)
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class DecisionKind:
     """One registered kind."""
 
     name: str
@@ -48,7 +48,7 @@ class Decision:
     function: Callable[[Any], Answer]
 
 
-_KINDS: dict[str, Decision] = {}
+_KINDS: dict[str, DecisionKind] = {}
 
 
 def decision(
@@ -69,12 +69,12 @@ def decision(
                 f"decision {name!r} is registered in {known.function.__module__} and {function.__module__}"
             )
         meaning = function.__doc__.strip().splitlines()[0]
-        _KINDS[name] = Decision(name, area, meaning, asks, answers, function)
+        _KINDS[name] = DecisionKind(name, area, meaning, asks, answers, function)
         return function
 
     return register
 
 
-def decisions() -> dict[str, Decision]:
+def decisions() -> dict[str, DecisionKind]:
     """All registered kinds by name, ascending; only what has been imported is here."""
     return dict(sorted(_KINDS.items()))

@@ -12,6 +12,8 @@ from typing import Literal
 
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
+from shared.contracts.cluster.figures import PodFigures
+from shared.contracts.cluster.offer import NodeOffer
 from shared.contracts.envelope import Message
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.readiness import Health, Readiness
@@ -79,6 +81,8 @@ CHANNELS = (
     Channel(Allocation, "sublet.node.v1.alloc.{node}", ("qrm",), ("advisor", "evictor", "reporter")),
     Channel(Health, "sublet.node.v1.health.{node}.{service}", SERVICES, ("reporter",)),
     Channel(Readiness, "sublet.cluster.v1.ready.{node}", ("reporter",), ("central",)),
+    Channel(NodeOffer, "sublet.cluster.v1.offer.{node}", ("reporter",), ("central",)),
+    Channel(PodFigures, "sublet.cluster.v1.figures.{node}", ("reporter",), ("central",)),
     Channel(
         EvictionIntent,
         "sublet.cluster.v1.intent.{node}.{pod_uid}",

@@ -3,6 +3,8 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from example_cluster_messages import node_offer, pod_figures
+
 from shared.contracts.advice import CacheDrop, PoolAdvice, PoolSize
 from shared.contracts.allocation import Allocation, Condition, NumaOffer, PodAllocation, PoolAllocation
 from shared.contracts.envelope import Message, Reason
@@ -99,6 +101,8 @@ EXAMPLES: dict[str, Message] = {
         ),
         Health(**ENVELOPE, health=HEALTH),
         Readiness(**ENVELOPE, ready=False, mode="observe", services=(HEALTH,)),
+        node_offer(ENVELOPE),
+        pod_figures(ENVELOPE),
         EvictionIntent(**ENVELOPE, **FACTS, episode=1, epoch=2, deadline_s=60.0, why=WHY),
         EvictionEvent(**ENVELOPE, **FACTS, phase="created", attempt=2, message="evicted", detail="x"),
     )

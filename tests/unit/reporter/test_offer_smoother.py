@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from services.reporter.core.offer_smoother import OfferSmoother
 from services.reporter.core.smoothing import SmoothingRules
 from services.reporter.core.window import WindowRules
-from services.reporter.node_offer import NodeOffer
+from services.reporter.reclaimed_node_offer import ReclaimedNodeOffer
 from services.reporter.settings import ReporterSettings
 
 PERIOD_S = 5.0
@@ -46,6 +46,6 @@ def test_what_stays_is_told_whole_in_the_end(before: int, after: int) -> None:
 
 
 def test_nothing_is_told_before_the_first_allocation() -> None:
-    offers = NodeOffer(ReporterSettings())
+    offers = ReclaimedNodeOffer(ReporterSettings())
     assert offers.smoothed(None, 0.0, fresh=False) is None
     assert offers.state() is None

@@ -9,7 +9,7 @@ from pydantic import Field
 from typer.testing import CliRunner
 
 from shared.errors import Refused
-from shared.whatif.decisions import Answer, Decision, Question
+from shared.whatif.decisions import Answer, DecisionKind, Question
 from sublet.cli import build
 from sublet.commands import whatif as command
 from sublet.whatif import ask, kinds, listing, schema, stream
@@ -169,7 +169,7 @@ def halve(question: Number) -> Half:
 
 
 def test_a_decision_that_fails_is_an_internal_error_and_the_next_line_is_answered() -> None:
-    known = {"halve": Decision("halve", "test", "Halve.", Number, Half, halve)}
+    known = {"halve": DecisionKind("halve", "test", "Halve.", Number, Half, halve)}
     lines = [json.dumps({"id": n, "kind": "halve", "inputs": {"value": n}}) for n in (13, 7, 4)]
     failed, refused, done = (json.loads(line) for line in stream(known, lines))
     assert failed["error"] == {"code": "internal", "message": "halve: ZeroDivisionError: thirteen"}

@@ -11,6 +11,7 @@ from typing import Any
 from shared.contracts.bus.channels import CHANNELS
 from shared.contracts.bus.rights import STREAMS_OF_NODES
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, NODE_API, NODE_KV
+from shared.contracts.cluster.figures import MAX_FIGURES_BYTES
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import node_config_key
 from shared.errors import Refused
@@ -20,8 +21,8 @@ AUDIENCE = "sublet-bus"
 LEAF = "Leafnode"
 """What the server calls a leaf's connection (nats-server, kindString)."""
 ACCOUNT = "NODES"
-MAX_PAYLOAD_BYTES = 64 << 10
-"""Of one message of a leaf, twice the largest fact; a larger one ends the leaf's connection."""
+MAX_PAYLOAD_BYTES = MAX_FIGURES_BYTES + (16 << 10)
+"""Of one message of a leaf, with room for headers; a larger one ends the leaf's connection."""
 MAX_SUBSCRIPTIONS = 1024
 """Of a leaf: a handful for its agent, one for each command that runs there."""
 ISSUER_TAG = "issuer:"

@@ -13,7 +13,7 @@ LEAST_CPU_MILLIS, LEAST_MEMORY_BYTES = 10, 16 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class PodFigures:
+class NodeMetricPod:
     """What one pod uses, and as what it runs here."""
 
     namespace: str
@@ -49,7 +49,7 @@ class NodeMetricFigures:
     system: UsedResources
     node_windows: tuple[WindowFigures, ...]
     system_windows: tuple[WindowFigures, ...]
-    pods: tuple[PodFigures, ...]
+    pods: tuple[NodeMetricPod, ...]
     applications: tuple[ApplicationFigures, ...] = ()
     numas: tuple[tuple[int, UsedResources], ...] = ()
     """By NUMA node, ascending; one without a figure is left out."""
@@ -114,10 +114,10 @@ def _windows(window: UsageWindow, policy: CollectPolicy, now_s: float) -> tuple[
     return tuple(figures for figures in found if figures.used)
 
 
-def _pod(pod: Pod, used: UsedResources) -> PodFigures:
+def _pod(pod: Pod, used: UsedResources) -> NodeMetricPod:
     qos = koord_qos_here(pod.labels, pod.qos)
     default: PriorityClass = "koord-batch" if qos == "BE" else "koord-prod"
-    return PodFigures(pod.namespace, pod.name, qos, priority_class(pod.labels, pod.priority) or default, used)
+    return NodeMetricPod(pod.namespace, pod.name, qos, priority_class(pod.labels, pod.priority) or default, used)
 
 
 def _moved(before: UsedResources, now: UsedResources, percent: int) -> bool:

@@ -7,7 +7,12 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.reporter.core.node_metric.figures import ApplicationFigures, NodeMetricFigures, PodFigures, WindowFigures
+from services.reporter.core.node_metric.figures import (
+    ApplicationFigures,
+    NodeMetricFigures,
+    NodeMetricPod,
+    WindowFigures,
+)
 from services.reporter.core.node_metric.usage_windows import UsedResources
 from shared.contracts.kube.quantities import format_millis, format_units
 
@@ -55,7 +60,7 @@ def _windows(windows: Sequence[WindowFigures]) -> list[Document]:
     ]
 
 
-def _pod(pod: PodFigures) -> Document:
+def _pod(pod: NodeMetricPod) -> Document:
     return {
         "name": pod.name,
         "namespace": pod.namespace,

@@ -10,7 +10,7 @@ from shared.contracts.allocation import Allocation
 NOTHING = Offered(0, 0)
 
 
-class NodeOffer:
+class ReclaimedNodeOffer:
     """CPU and memory as they are reported: at most what is applied."""
 
     def __init__(self, settings: ReporterSettings) -> None:

@@ -1,0 +1,46 @@
+"""One full example of each message that a node says of itself to the whole cluster beside its heartbeat."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from shared.contracts.cluster.figures import FiguredContainers, FiguredParts, FiguredPods, PodFigures
+from shared.contracts.cluster.offer import (
+    NodeOffer,
+    NumaAllocation,
+    OfferedNuma,
+    PodUses,
+    ResourceAmounts,
+    WindowUsage,
+)
+
+AMOUNTS = ResourceAmounts(cpu_millis=4000, memory_bytes=8 << 30)
+
+
+def node_offer(envelope: dict[str, Any]) -> NodeOffer:
+    """A node of two NUMA nodes with one pod."""
+    return NodeOffer(
+        **envelope, mode="enforce", reclaimed=AMOUNTS, batch=AMOUNTS, mid=AMOUNTS, stale=False,
+        topology_policy="numeric_container",
+        numas=(OfferedNuma(numa=0, socket=0, capacity=AMOUNTS, allocatable=AMOUNTS, reclaimed_cpu_millis=2000,
+                           allocations=(NumaAllocation(uid="1f3a-5b", dedicated=True, requests=AMOUNTS),)),),
+        usage_age_s=1.5, used=AMOUNTS, windows=(WindowUsage(window_s=300.0, used={"p95": AMOUNTS}),),
+        pod_window_s=60.0,
+        pods=PodUses(uids=("1f3a-5b",), namespaces=("team-a",), names=("encode",), qos=("shared_cores",),
+                     prod=(True,), cpu_millis=(1500,), memory_bytes=(None,)),
+        pods_left_out=1,
+    )  # fmt: skip
+
+
+def pod_figures(envelope: dict[str, Any]) -> PodFigures:
+    """A node with one pod of one container."""
+    return PodFigures(
+        **envelope, measured_at=datetime(2026, 1, 2, 3, 4, 4, tzinfo=UTC), period_s=15.0,
+        node_series={"node_cpu_usage": 3.5},
+        numas=FiguredParts(names=("0", "1"), series={"numa_memory_usage": (1, 2)}),
+        pools=FiguredParts(names=("share",), series={"node_advisor_pool_load_1min": (2.5,)}),
+        pods=FiguredPods(uids=("1f3a-5b",), namespaces=("team-a",), names=("encode",),
+                         labels={"qos_level": ("shared_cores",), "pool": ("share",), "app": (None,)},
+                         series={"pod_cpu_usage": (1.5,), "pod_memory_usage": (None,)}),
+        containers=FiguredContainers(pods=(0,), names=("main",), series={"pod_cpu_usage": (1.5,)}),
+        pods_left_out=0,
+    )  # fmt: skip
