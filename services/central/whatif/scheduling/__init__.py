@@ -1,0 +1,3 @@
+"""The questions of `sublet whatif` on placement."""
+
+AREA = "scheduling"
