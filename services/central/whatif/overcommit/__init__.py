@@ -1,0 +1,3 @@
+"""The questions of `sublet whatif` on over-committed nodes."""
+
+AREA = "overcommit"

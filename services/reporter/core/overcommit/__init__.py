@@ -1,0 +1,1 @@
+"""Rules of what over-commitment a node can bear."""
