@@ -1,0 +1,1 @@
+"""The what-if kinds on tide pools."""
