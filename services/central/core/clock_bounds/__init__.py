@@ -1,0 +1,1 @@
+"""Clock bounds: which replica bounds an autoscaler has at which time of day and week."""
