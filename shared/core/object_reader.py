@@ -27,6 +27,10 @@ class ObjectReader(Generic[T]):
         self.unread.pop(uid, None)
         return thing
 
+    def forget(self, uid: str) -> None:
+        """Forget what was said of one that is gone."""
+        self.unread.pop(uid, None)
+
     def retain(self, uids: Collection[str]) -> None:
         """Forget what was said of all others: they are gone."""
         for gone in self.unread.keys() - set(uids):

@@ -74,9 +74,11 @@ class MemoryObjects:
         *,
         labels: str = "",
         namespace: str = "",
+        each: Callable[[str, T | None], None] | None = None,
     ) -> "MemoryMirror[T]":
         """Kept current while it runs."""
         mirror = MemoryMirror(self, kind, keep, changed, lambda d: _selected(d, labels, namespace))
+        mirror.each = each or mirror.each
         self.mirrors.append(mirror)
         return mirror
 
@@ -212,6 +214,7 @@ class MemoryMirror(Generic[T]):
     ) -> None:
         self.kind, self.why = kind, "not listed yet"
         self._server, self._reader, self._changed, self._selected = server, ObjectReader(keep), changed, selected
+        self.each: Callable[[str, T | None], None] = lambda _uid, _thing: None
         self._running = False
         self._objects: dict[str, T] | None = None
         self._frozen_at_s: float | None = None
@@ -259,6 +262,7 @@ class MemoryMirror(Generic[T]):
         if thing == self._objects.get(uid):
             return
         self._objects = {**self._objects, uid: thing} if thing is not None else _without(self._objects, uid)
+        self.each(uid, thing)
         self._changed()
 
     def relist(self) -> None:
@@ -274,6 +278,9 @@ class MemoryMirror(Generic[T]):
         self._objects = {uid: thing for uid, thing in kept.items() if thing is not None}
         self.why, self._frozen_at_s = "", None
         if before != self._objects:
+            for uid in {**(before or {}), **self._objects}:
+                if (before or {}).get(uid) != self._objects.get(uid):
+                    self.each(uid, self._objects.get(uid))
             self._changed()
 
 

@@ -24,9 +24,10 @@ class LeaderObjects:
         *,
         labels: str = "",
         namespace: str = "",
+        each: Callable[[str, T | None], None] | None = None,
     ) -> ObjectMirror[T]:
         """Anybody may."""
-        return self._objects.mirror(kind, keep, changed, labels=labels, namespace=namespace)
+        return self._objects.mirror(kind, keep, changed, labels=labels, namespace=namespace, each=each)
 
     def mirror_one(
         self,

@@ -31,11 +31,12 @@ class KubeObjects:
         *,
         labels: str = "",
         namespace: str = "",
+        each: Callable[[str, T | None], None] | None = None,
     ) -> Mirror[T]:
         """List, watch, and list again."""
         query = {"labelSelector": labels} if labels else {}
         collection = Collection(self._kube, kind.collection(namespace), **query)
-        return Mirror(collection, keep, self._clock, changed=changed)
+        return Mirror(collection, keep, self._clock, changed=changed, each=each)
 
     def mirror_one(
         self,
