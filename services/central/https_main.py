@@ -1,4 +1,4 @@
-"""Runs an HTTPS process of central: the API server's client, the health port, signals."""
+"""Runs an HTTPS process of central: the API server's client, the bus where it is wanted, the health port, signals."""
 
 import asyncio
 import gc
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
+from services.central.adapters.https.late_bus import LateBus
 from services.central.serving.process import HttpsProcess
 from services.central.settings import NAME as CENTRAL
 from services.central.settings import CentralSettings
@@ -22,15 +23,24 @@ from shared.settings import CommonSettings, section
 
 
 @dataclass(frozen=True, slots=True)
-class HttpsPlan:
-    """A process by name, the field manager of its writes, and how to build it.
+class HttpsParts:
+    """What a process is built of; `identity` is the name of this life of it."""
 
-    `build` is given the objects, the clock, central's settings, and the name of this life of the process.
-    """
+    objects: Objects
+    clock: Clock
+    settings: CentralSettings
+    identity: str
+    bus: LateBus
+    """Connected once somebody asks for it; the process answers without it, too."""
+
+
+@dataclass(frozen=True, slots=True)
+class HttpsPlan:
+    """A process by name, the field manager of its writes, and how to build it."""
 
     name: str
     manager: str
-    build: Callable[[Objects, Clock, CentralSettings, str], HttpsProcess]
+    build: Callable[[HttpsParts], HttpsProcess]
 
 
 async def run_https(plan: HttpsPlan, common: CommonSettings, raw: Mapping[str, Any]) -> int:
@@ -42,9 +52,9 @@ async def run_https(plan: HttpsPlan, common: CommonSettings, raw: Mapping[str, A
     """
     settings = section(CentralSettings, raw, CENTRAL)
     clock, stop, kube = SystemClock(), asyncio.Event(), Kube(common.kubeconfig)
-    objects = KubeObjects(kube, clock, manager=plan.manager)
-    process = plan.build(objects, clock, settings, f"{common.node}_{uuid.uuid4()}")
-    # There is no bus here that could be missing.
+    objects, bus = KubeObjects(kube, clock, manager=plan.manager), LateBus(common, clock, name=plan.name)
+    process = plan.build(HttpsParts(objects, clock, settings, f"{common.node}_{uuid.uuid4()}", bus))
+    # Without the bus it answers by what the API server says.
     health = HealthServer(healths=lambda: [process.health()], connected=lambda: True)
     try:
         await health.start(common.http_host, common.http_port)
@@ -53,6 +63,7 @@ async def run_https(plan: HttpsPlan, common: CommonSettings, raw: Mapping[str, A
             return await process.run(stop)
     finally:
         await health.close()
+        await bus.close()
         await kube.close()
 
 

@@ -10,7 +10,7 @@ import asyncio
 from services.central.adapters.https.server import HttpsServer
 from services.central.adapters.https.serving_secret import ServingNames, ServingSecret
 from services.central.adapters.webhook.authorities import WebhookAuthorities
-from services.central.https_main import HttpsPlan, run_alone
+from services.central.https_main import HttpsParts, HttpsPlan, run_alone
 from services.central.leadership.leader import Leader
 from services.central.leadership.objects import LeaderObjects
 from services.central.profiles.answers import ProfileAnswers
@@ -18,16 +18,17 @@ from services.central.profiles.controller import ProfileController, StatusWriter
 from services.central.profiles.mirrors import ProfileMirrors
 from services.central.serving.process import HttpsProcess
 from services.central.serving.serving import Serving
-from services.central.settings import CentralSettings, LeaseSettings, WebhookSettings
+from services.central.settings import LeaseSettings, WebhookSettings
 from services.central.slo.answers import SloConfigAnswers
 from shared.ports import Clock, Objects
 
 NAME, MANAGER = "webhook", "sublet-webhook"
 
 
-def build(objects: Objects, clock: Clock, settings: CentralSettings, identity: str) -> HttpsProcess:
+def build(parts: HttpsParts) -> HttpsProcess:
     """One of the replicas, by `kubernetes.webhook`."""
-    return build_webhook(objects, clock, settings.kubernetes.webhook or WebhookSettings(), identity)
+    settings = parts.settings.kubernetes.webhook or WebhookSettings()
+    return build_webhook(parts.objects, parts.clock, settings, parts.identity)
 
 
 def build_webhook(objects: Objects, clock: Clock, settings: WebhookSettings, identity: str) -> HttpsProcess:
