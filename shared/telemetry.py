@@ -59,6 +59,9 @@ _BUCKETS_OF_LIFE = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.
 EVICTION_SECONDS = Histogram(
     "sublet_eviction_latency_seconds", "From the sample that showed the pressure.", ["stage"], buckets=_BUCKETS_OF_LIFE
 )
+DECISIONS = Counter(
+    "sublet_decisions_total", "Decisions of central by area, and whether they were said.", ["area", "outcome"]
+)
 EVICTIONS = Counter("sublet_evictions_total", "Evictions by plugin and outcome.", ["plugin", "phase"])
 IDS_TAKEN = Counter("sublet_message_ids_taken_total", "Facts whose message id somebody else had used.")
 OUTBOX = Gauge("sublet_outbox_messages", "Eviction events not yet acknowledged by the stream.")

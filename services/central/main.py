@@ -9,6 +9,7 @@ from services.central.adapters.cluster_mirrors import mirror_cluster
 from services.central.adapters.cnr_conditions import MANAGER, CnrConditions
 from services.central.adapters.companions import Companions
 from services.central.adapters.config_objects import ConfigObjects
+from services.central.adapters.decisions import BusDecisions
 from services.central.adapters.node_entries import NodeEntries
 from services.central.adapters.node_marks import NodeMarks
 from services.central.adapters.pod_evictions import LostPodEvictions
@@ -29,6 +30,7 @@ from services.central.nodes.controller import NodeController
 from services.central.nodes.observer import NodeObserver
 from services.central.ports.app import CentralPorts
 from services.central.ports.config import ConfigPorts
+from services.central.ports.controllers import LeaderController
 from services.central.ports.nodes import NodePorts
 from services.central.settings import NAME, CentralSettings, KubernetesSettings, LoginSettings
 from services.central.slo.controller import NodeSloController, SloView
@@ -38,8 +40,9 @@ from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan
 from shared.core.api_kind import CNCS, CNRS, NODE_SLOS
 from shared.core.node_mode import NodeSwitch
-from shared.ports import Bus, Clock, EvictionActuator, Objects
+from shared.ports import Clock, EvictionActuator, Objects
 from shared.settings import section
+from shared.wire import Wire
 
 if TYPE_CHECKING:
     from shared.adapters.kube.client import Kube
@@ -50,7 +53,7 @@ class ClusterAccess:
     """The ways to a cluster: its objects, its bus and its evictions, under the name of this life of the process."""
 
     objects: Objects
-    bus: Bus
+    wire: Wire
     evictor: EvictionActuator
     identity: str
     close: Callable[[], Awaitable[None]]
@@ -87,7 +90,7 @@ def _access(context: Context, kube: "Kube") -> ClusterAccess:
     objects = KubeObjects(kube, context.clock, manager=MANAGER)
     # Of this life: a pod that starts anew under the same name must not take its former lease for its own.
     identity = f"{context.common.node}_{context.wire.boot_id}"
-    return ClusterAccess(objects, context.wire.bus, KubeEvictor(kube), identity, kube.close)
+    return ClusterAccess(objects, context.wire, KubeEvictor(kube), identity, kube.close)
 
 
 def build_cluster(
@@ -109,11 +112,11 @@ def build_cluster(
         marks=NodeMarks(objects),
         conditions=CnrConditions(objects, clock),
         pods=KubeReclaimedPods(objects, clock, settings.agent),
-        evictions=LostPodEvictions(access.bus, clock, leader, access.evictor),
+        evictions=LostPodEvictions(access.wire.bus, clock, leader, access.evictor),
     )
     config_ports = ConfigPorts(
         companions={kind: Companions(objects, clock, kind) for kind in (CNRS, CNCS)},
-        entries=NodeEntries(access.bus, leader),
+        entries=NodeEntries(access.wire.bus, leader),
         objects=ConfigObjects(objects, clock),
         applied=observer.applied,
         slo=follower,
@@ -124,7 +127,9 @@ def build_cluster(
     if follower is not None:
         view = SloView(mirrors.nodes, objects.mirror(NODE_SLOS, node_slo_of, slo_changed.set), follower, slo_changed)
         slo = NodeSloController(view, SloObjects(objects, clock, settings.slo), clock, settings)
-    return ClusterControllers(leader, LeaderControllers(nodes, configs, slo), mirrors, access.close)
+    decisions = BusDecisions(access.wire)
+    further: dict[str, LeaderController] = {"decisions": decisions}
+    return ClusterControllers(leader, LeaderControllers(nodes, configs, slo, further), mirrors, access.close)
 
 
 def _logins(context: Context, settings: LoginSettings | None, kube: "Kube") -> Callout | None:

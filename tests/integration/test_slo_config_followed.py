@@ -79,7 +79,9 @@ async def cluster(nats_server: NatsServer, tmp_path: Path) -> AsyncIterator[Clus
     hub, node = [await connect(nats_server.url, name=name, connect_timeout_s=10, clock=clock) for name in ("hub", NODE)]
     api = MemoryObjects(clock)
     api.put(NODES, {"metadata": {"name": NODE, "labels": {"pool": "hot"}}})
-    access = ClusterAccess(api, hub, FakeEvictor(clock), "central-0", nothing)
+    access = ClusterAccess(
+        api, Wire(hub, clock, node="hub", service="central"), FakeEvictor(clock), "central-0", nothing
+    )
     settings = check(CentralSettings, CENTRAL_SETTINGS, where="central")
     controllers = build_cluster(access, clock, settings.kubernetes, NodeSwitch())
     central = central_on(

@@ -145,9 +145,9 @@ class Scene:
         """Start a central over these nodes."""
         settings = check(CentralSettings, SETTINGS, where="central")
         bus = MemoryBus(self.bus.broker)
-        access = ClusterAccess(self.objects, bus, FakeEvictor(self.clock), "conditions", nothing)
-        cluster = build_cluster(access, self.clock, settings.kubernetes, NodeSwitch())
         wire = Wire(bus, self.clock, node="hub", service="central")
+        access = ClusterAccess(self.objects, wire, FakeEvictor(self.clock), "conditions", nothing)
+        cluster = build_cluster(access, self.clock, settings.kubernetes, NodeSwitch())
         app = central_on(wire, self.clock, {"central": SETTINGS}, cluster=cluster)
         self.start(app.run())
         return app

@@ -180,7 +180,7 @@ class Streams:
             "max_age": spec.max_age_s,
             "max_bytes": spec.max_bytes,
             "max_msgs": spec.max_messages,
-            "max_msgs_per_subject": -1,
+            "max_msgs_per_subject": spec.max_per_subject,
             "max_msg_size": spec.max_message_bytes,
         }
         wanted: dict[str, Any] = {

@@ -12,15 +12,16 @@ from typing import Literal
 
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
+from shared.contracts.cluster.decision import Decision
 from shared.contracts.cluster.figures import PodFigures
 from shared.contracts.cluster.offer import NodeOffer
 from shared.contracts.envelope import Message
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.readiness import Health, Readiness
 from shared.contracts.sample import NodeSample
-from shared.contracts.services import SERVICES
+from shared.contracts.services import NODE_SERVICES, SERVICES
 
-INTENTS, EVENTS = "SUBLET_INTENTS", "SUBLET_EVENTS"
+INTENTS, EVENTS, DECISIONS = "SUBLET_INTENTS", "SUBLET_EVENTS", "SUBLET_DECISIONS"
 """Streams that keep facts."""
 SUBSCRIBERS = "subscribers"
 """Whoever an operator lets read: teams, bridges, `sublet events`."""
@@ -32,7 +33,10 @@ TOKENS: Mapping[str, str] = {
     "service": f"{', '.join(SERVICES[:-1])} or {SERVICES[-1]}.",
     "pod_uid": "UID of the pod.",
     "phase": "intended, created, succeeded, failed, refused or cancelled.",
-    "namespace": "Namespace of the pod.",
+    "namespace": "Namespace of the pod or object; '-' for an object that has none.",
+    "area": "What decides: scheduling, overcommit, tide, recommendation, …",
+    "object_kind": "Kind of the object in small letters: pod, node, …",
+    "name": "Name of the object with '.' written as '_'.",
 }
 """What stands in a subject in place of a word in braces."""
 
@@ -53,6 +57,11 @@ class Channel:
     def reach(self) -> Literal["node", "cluster"]:
         """Whether it stays on its node, or goes to the hub as well."""
         return "cluster" if self.address.split(".")[1] == "cluster" else "node"
+
+    @property
+    def of_nodes(self) -> bool:
+        """Whether nodes say it; else only central and its processes do."""
+        return any(service in NODE_SERVICES for service in self.publishers)
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -99,6 +108,15 @@ CHANNELS = (
         EVENTS,
         f"JetStream stream {EVENTS}, CloudEvents 1.0 in binary mode: at least once, `ce-id` marks "
         "repetitions, order per pod, replay by time or sequence. Silence is no evidence: watch the heartbeat.",
+    ),
+    Channel(
+        Decision,
+        "sublet.cluster.v1.decision.{area}.{object_kind}.{namespace}.{name}",
+        ("central",),
+        (SUBSCRIBERS,),
+        DECISIONS,
+        f"JetStream stream {DECISIONS}: what was decided about an object and why, the newest few of each for a day. "
+        "The same decision is not said again within a minute; under load some are left out.",
     ),
 )
 CHANNEL_OF: Mapping[type[Message], Channel] = {channel.message: channel for channel in CHANNELS}

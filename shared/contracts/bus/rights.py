@@ -6,8 +6,9 @@ API, MAPPED = "$JS.API", "SUBLET.API"
 """What a question to JetStream is called in the account that has the streams, and in one that may ask there."""
 OF_NODES = tuple(channel.subject() for channel in CHANNELS if channel.reach == "cluster" and not channel.stream)
 """State that nodes say to the whole cluster."""
-FACTS = tuple(channel.subject() for channel in CHANNELS if channel.stream)
-STREAMS_OF_NODES = tuple(sorted(channel.stream for channel in CHANNELS if channel.stream))
+FACTS = tuple(channel.subject() for channel in CHANNELS if channel.stream and channel.of_nodes)
+"""What nodes say and a stream keeps."""
+STREAMS_OF_NODES = tuple(sorted(channel.stream for channel in CHANNELS if channel.stream and channel.of_nodes))
 """Of these a node reads single messages back."""
 READERS_CALLS = tuple(
     f"{call}.{channel.stream}"

@@ -1,7 +1,7 @@
-"""`read_event` and `read_intent` read what the streams hold, or say why a message is no event and no intent.
+"""`read_event`, `read_intent` and `read_decision` read what the streams hold, or say why a message is none of them.
 
 Anybody whom the bus lets publish may have written it. Who may publish on a subject is what the bus has looked at: so
-node, namespace, phase and pod are the subject's, and a message that says something else is refused as forged.
+node, namespace, phase, pod and object are the subject's, and a message that says something else is refused as forged.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,11 +11,13 @@ from typing import TypeVar
 from urllib.parse import unquote
 
 from shared.contracts.bus.cloudevents import REQUIRED, event_headers
-from shared.contracts.bus.subjects import MAX_FACT_BYTES, event_subject, intent_subject
-from shared.contracts.eviction import EvictionEvent, EvictionFacts, EvictionIntent
+from shared.contracts.bus.subjects import MAX_FACT_BYTES, decision_subject, event_subject, intent_subject
+from shared.contracts.cluster.decision import Decision
+from shared.contracts.envelope import Message
+from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.errors import Refused
 
-F = TypeVar("F", bound=EvictionFacts)
+F = TypeVar("F", bound=Message)
 
 FORGED = "forged"
 FIRST_YEAR, LAST_YEAR = 2000, 2999
@@ -48,6 +50,11 @@ def read_intent(subject: str, body: bytes) -> EvictionIntent | RefusedMessage:
     return _kept_out(lambda: _intent(subject, body))
 
 
+def read_decision(subject: str, body: bytes) -> Decision | RefusedMessage:
+    """The decision of a stored message, or why it is none. Never raises; its time is in UTC."""
+    return _kept_out(lambda: _decision(subject, body))
+
+
 def _kept_out(read: Callable[[], F]) -> F | RefusedMessage:
     try:
         return read()
@@ -78,6 +85,13 @@ def _intent(subject: str, body: bytes) -> EvictionIntent:
     intent = _in_utc(EvictionIntent.decode(body))
     _belongs(subject, intent_subject(intent))
     return intent
+
+
+def _decision(subject: str, body: bytes) -> Decision:
+    _bound(len(body))
+    decision = _in_utc(Decision.decode(body))
+    _belongs(subject, decision_subject(decision.area, decision.about))
+    return decision
 
 
 def _bound(size_bytes: int) -> None:

@@ -5,14 +5,15 @@ Why each kind of message travels as it does: docs/adr/0002-what-travels-how.md.
 
 from dataclasses import dataclass
 
-from shared.contracts.bus.channels import CHANNEL_OF, CHANNELS, EVENTS, INTENTS, kept_in
+from shared.contracts.bus.channels import CHANNEL_OF, CHANNELS, DECISIONS, EVENTS, INTENTS, kept_in
+from shared.contracts.cluster.decision import DecidedObject, Decision, decision_tokens
 from shared.contracts.envelope import Message
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import Health
 
 ROOT = "sublet"
-INTENTS_STREAM, EVENTS_STREAM = INTENTS, EVENTS
+INTENTS_STREAM, EVENTS_STREAM, DECISIONS_STREAM = INTENTS, EVENTS, DECISIONS
 DEAD_LETTERS_STREAM = "SUBLET_DEAD_LETTERS"
 CONFIG_BUCKET = "sublet-config"
 NODE_API, NODE_KV = "SUBLET.API", "SUBLET.KV"
@@ -53,6 +54,8 @@ class StreamSpec:
     central makes room. "": a full stream drops its oldest."""
     max_message_bytes: int = -1
     max_messages: int = -1
+    max_per_subject: int = -1
+    """The newest so many of each subject are kept; -1: all."""
 
     def node_of(self, subject: str) -> str:
         """The token of the node that publishes on a subject; "" where no node does."""
@@ -80,6 +83,15 @@ STREAMS = (
         of_node=kept_in(EVENTS).subject(node="{}"),
         max_message_bytes=MAX_FACT_BYTES,
         max_messages=400_000,
+    ),
+    StreamSpec(
+        DECISIONS_STREAM,
+        (kept_in(DECISIONS).every_version,),
+        max_age_s=DAY_S,
+        max_bytes=64 << 20,
+        max_message_bytes=MAX_FACT_BYTES,
+        max_messages=200_000,
+        max_per_subject=8,
     ),
     # What the server says once, and to nobody in particular, when a durable gives an event up; some 300 bytes each.
     StreamSpec(
@@ -120,6 +132,16 @@ def event_filter(*, phase: str = "*", namespace: str = "*", node: str = "*") -> 
     """A subscriber's filter over eviction events."""
     token = node if node == "*" else node_token(node)
     return CHANNEL_OF[EvictionEvent].subject(phase=phase, namespace=namespace, node=token)
+
+
+def decision_subject(area: str, about: DecidedObject) -> str:
+    """One subject for each object and area, so that the newest of each are kept."""
+    return CHANNEL_OF[Decision].subject(**decision_tokens(area, about))
+
+
+def decision_filter(about: DecidedObject) -> str:
+    """A subscriber's filter over decisions of every area about one object."""
+    return decision_subject("*", about)
 
 
 def dead_letter_subject(durable: str = "*") -> str:

@@ -59,7 +59,7 @@ class OfferedNuma(MessagePart):
     allocations: Annotated[tuple[NumaAllocation, ...], Field(max_length=MAX_ALLOCATIONS)] = ()
 
 
-class PodUse(NamedTuple):
+class PodUsed(NamedTuple):
     """What one pod uses, and as what it runs."""
 
     uid: str
@@ -89,13 +89,13 @@ class PodUses(MessagePart):
             raise ValueError(f"columns of {[len(column) for column in columns]} rows for {len(self.uids)} pods")
         return self
 
-    def rows(self) -> Iterator[PodUse]:
+    def rows(self) -> Iterator[PodUsed]:
         """One pod after the other."""
         columns = zip(self.uids, self.namespaces, self.names, self.qos, self.prod, self.cpu_millis, self.memory_bytes,
                       strict=True)  # fmt: skip
         for uid, namespace, name, qos, prod, cpu_millis, memory_bytes in columns:
             used = ResourceAmounts(cpu_millis=cpu_millis, memory_bytes=memory_bytes)
-            yield PodUse(uid, namespace, name, qos, prod, used)
+            yield PodUsed(uid, namespace, name, qos, prod, used)
 
 
 class NodeOffer(Message):

@@ -105,7 +105,7 @@ class World:
         bus = MemoryBus(self.bus.broker)
         wire = Wire(bus, self.clock, node="hub", service="central")
         identity = f"central-{len(self.centrals)}"
-        access = ClusterAccess(api or self.api, bus, self.evictor, identity, nothing)
+        access = ClusterAccess(api or self.api, wire, self.evictor, identity, nothing)
         cluster = build_cluster(access, self.clock, self.settings.kubernetes, self.switch)
         app = central_on(wire, self.clock, self.raw, cluster=cluster)
         one = Central(app, cluster, bus, self.start(app.run()))

@@ -20,7 +20,8 @@ from services.central.core.logins.bus_login import (
 )
 from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.adapters.kube.tokens import KubeTokens
-from shared.contracts.bus.subjects import NODE_KV, state_subject, subject_matches
+from shared.contracts.bus.subjects import DECISIONS_STREAM, NODE_KV, decision_subject, state_subject, subject_matches
+from shared.contracts.cluster.decision import DecidedObject
 from shared.contracts.ids import NAME_PATTERN, node_token
 from shared.contracts.readiness import Readiness, node_config_key
 from shared.errors import Refused, SubletError, Unavailable
@@ -173,3 +174,9 @@ async def test_a_review_that_was_not_made_is_no_review(error: SubletError) -> No
     with pytest.raises(Unavailable):
         await KubeTokens(OneAnswer(error)).review("t", AUDIENCE)
     assert await KubeTokens(OneAnswer({})).review("t", AUDIENCE) == {}
+
+
+def test_no_node_says_what_central_decided() -> None:
+    about = DecidedObject(kind="node", name="n1")
+    assert not any(subject_matches(may, decision_subject("tide", about)) for may in rights_of("n1").publish)
+    assert not any(DECISIONS_STREAM in may for may in rights_of("n1").publish)

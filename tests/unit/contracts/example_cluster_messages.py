@@ -1,8 +1,9 @@
-"""One full example of each message that a node says of itself to the whole cluster beside its heartbeat."""
+"""One full example of each message of the cluster: what a node says beside its heartbeat, what central decided."""
 
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.contracts.cluster.decision import DecidedObject, Decision
 from shared.contracts.cluster.figures import FiguredContainers, FiguredParts, FiguredPods, PodFigures
 from shared.contracts.cluster.offer import (
     NodeOffer,
@@ -12,6 +13,7 @@ from shared.contracts.cluster.offer import (
     ResourceAmounts,
     WindowUsage,
 )
+from shared.contracts.envelope import Reason
 
 AMOUNTS = ResourceAmounts(cpu_millis=4000, memory_bytes=8 << 30)
 
@@ -43,4 +45,13 @@ def pod_figures(envelope: dict[str, Any]) -> PodFigures:
                          series={"pod_cpu_usage": (1.5,), "pod_memory_usage": (None,)}),
         containers=FiguredContainers(pods=(0,), names=("main",), series={"pod_cpu_usage": (1.5,)}),
         pods_left_out=0,
+    )  # fmt: skip
+
+
+def decision(envelope: dict[str, Any]) -> Decision:
+    """A pod that was placed."""
+    return Decision(
+        **envelope, area="scheduling", verdict="refused", message="no node has enough",
+        about=DecidedObject(kind="pod", namespace="team-a", name="encode", uid="1f3a-5b"),
+        why=(Reason(rule="reclaimed_fit", numbers={"node": "n1", "asked_millis": 4000, "left_millis": 100}),),
     )  # fmt: skip

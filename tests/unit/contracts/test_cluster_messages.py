@@ -14,7 +14,7 @@ from shared.contracts.cluster.figures import (
     FigureRow,
     PodFigures,
 )
-from shared.contracts.cluster.offer import MAX_OFFER_BYTES, MAX_PODS, NodeOffer, PodUse, PodUses, ResourceAmounts
+from shared.contracts.cluster.offer import MAX_OFFER_BYTES, MAX_PODS, NodeOffer, PodUsed, PodUses, ResourceAmounts
 from shared.errors import Refused
 
 NODE = ENVELOPE["node"]
@@ -33,7 +33,7 @@ def changed(message: NodeOffer | PodFigures, *path: str | int, to: Any) -> bytes
 def test_pods_come_back_row_by_row() -> None:
     (pod,) = NodeOffer.decode(node_offer(ENVELOPE).encode()).pods.rows()
     used = ResourceAmounts(cpu_millis=1500)
-    assert pod == PodUse("1f3a-5b", "team-a", "encode", "shared_cores", prod=True, used=used)
+    assert pod == PodUsed("1f3a-5b", "team-a", "encode", "shared_cores", prod=True, used=used)
 
 
 def test_figures_come_back_with_their_labels_and_without_what_is_not_known() -> None:

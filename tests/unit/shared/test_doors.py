@@ -13,7 +13,7 @@ ROOT = Path(__file__).parents[3]
 PARSERS = {"loads", "from_json", "model_validate_json", "safe_load", "safe_load_all", "read_json",
            "read_json_object", "unpackb", "SafeLoader", "read_yaml", "read_yaml_documents",
            "read_yaml_file"}  # fmt: skip
-FACTS = {"EvictionEvent", "EvictionIntent"}
+FACTS = {"EvictionEvent", "EvictionIntent", "Decision"}
 BOUNDED = {"read_json", "read_json_object", "read_yaml", "read_yaml_documents"}
 
 DOORS = {

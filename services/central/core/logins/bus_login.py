@@ -117,7 +117,7 @@ def rights_of(node: str) -> BusRights:
     """
     token = node_token(node)
     keys = [f"{CONFIG_BUCKET}.{key}" for key in (GLOBAL_CONFIG_KEY, node_config_key(node))]
-    says = [channel.subject(node=token) for channel in CHANNELS if channel.reach == "cluster"]
+    says = [channel.subject(node=token) for channel in CHANNELS if channel.reach == "cluster" and channel.of_nodes]
     reads = [f"{NODE_API}.DIRECT.GET.KV_{CONFIG_BUCKET}.$KV.{key}" for key in keys]
     reads += [f"{NODE_API}.STREAM.MSG.GET.{stream}" for stream in STREAMS_OF_NODES]
     hears = [f"{NODE_KV}.{key}" for key in keys] + [f"_INBOX_{who}.{token}.>" for who in ("cli", "node")]
