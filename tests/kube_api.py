@@ -159,7 +159,7 @@ class Api:
 
     def _patch(self, path: str, change: Document, manager: str) -> Document:
         """A merge patch, or what a manager applies; the status is written apart."""
-        own, status = path.removesuffix("/status"), path.endswith("/status")
+        own, status = path.removesuffix("/status").removesuffix("/resize"), path.endswith("/status")
         if own not in self.objects:
             if not manager or status:
                 raise Refusal(404, f"{own} not found")

@@ -1,6 +1,6 @@
 """Kinds of objects of the Kubernetes API, and where each is found."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 NODE_GROUP = "node.katalyst.kubewharf.io"
 CONFIG_GROUP = "config.katalyst.kubewharf.io"
@@ -17,6 +17,13 @@ class ApiKind:
     namespaced: bool = False
     status: bool = True
     """Whether its status is a subresource: then neither can be written with the other."""
+    subresource: str = ""
+    """A part of an object that is written by itself, such as `resize`; "": the object."""
+
+    @property
+    def whole(self) -> "ApiKind":
+        """The kind of the object that a subresource is of."""
+        return replace(self, subresource="") if self.subresource else self
 
     @property
     def api_version(self) -> str:
@@ -34,13 +41,16 @@ class ApiKind:
         return f"{root}/namespaces/{namespace}/{self.plural}" if namespace else f"{root}/{self.plural}"
 
     def path(self, name: str, namespace: str = "") -> str:
-        """Path of one object."""
-        return f"{self.collection(namespace if self.namespaced else '')}/{name}"
+        """Path of one object, or of its subresource."""
+        whole = f"{self.collection(namespace if self.namespaced else '')}/{name}"
+        return f"{whole}/{self.subresource}" if self.subresource else whole
 
 
 NODES = ApiKind("", "v1", "Node", "nodes")
 CONFIG_MAPS = ApiKind("", "v1", "ConfigMap", "configmaps", namespaced=True, status=False)
 PODS = ApiKind("", "v1", "Pod", "pods", namespaced=True)
+POD_RESIZES = replace(PODS, subresource="resize")
+"""Requests and limits of a pod that runs, by themselves (docs/facts/kubernetes.md#resizing-pods)."""
 LEASES = ApiKind("coordination.k8s.io", "v1", "Lease", "leases", namespaced=True, status=False)
 CNRS = ApiKind(NODE_GROUP, "v1alpha1", "CustomNodeResource", "customnoderesources")
 CNCS = ApiKind(CONFIG_GROUP, "v1alpha1", "CustomNodeConfig", "customnodeconfigs")

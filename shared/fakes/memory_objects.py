@@ -286,7 +286,7 @@ class MemoryMirror(Generic[T]):
 
 def _key(kind: ApiKind, document: Mapping[str, Any]) -> tuple[ApiKind, str, str]:
     meta = document["metadata"]
-    return kind, (meta.get("namespace") or "default") if kind.namespaced else "", meta["name"]
+    return kind.whole, (meta.get("namespace") or "default") if kind.namespaced else "", meta["name"]
 
 
 def _first(row: tuple[tuple[str, str], Document]) -> tuple[str, str]:

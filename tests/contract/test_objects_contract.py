@@ -15,7 +15,7 @@ from present import present
 from shared.adapters.clock import LoopClock
 from shared.adapters.kube.client import Kube
 from shared.adapters.kube.objects import KubeObjects
-from shared.core.api_kind import CNCS, CNRS, LEASES, NODE_METRICS, NODES, PODS, ApiKind
+from shared.core.api_kind import CNCS, CNRS, LEASES, NODE_METRICS, NODES, POD_RESIZES, PODS, ApiKind
 from shared.errors import Conflict, Refused, Unavailable
 from shared.fakes.memory_objects import MemoryObjects
 from shared.ports import ObjectMirror, Objects
@@ -150,6 +150,15 @@ async def test_a_patch_meets_its_uid_alone(server: Objects) -> None:
     uid = made["metadata"]["uid"]
     after = present(await server.patch(CNCS, {"metadata": {"name": "n1", "uid": uid}, "spec": {"a": 2}}))
     assert (after["metadata"]["uid"], after["spec"]) == (uid, {"a": 2})
+
+
+async def test_a_pod_is_resized_through_its_subresource(place: InMemory | OverHttp, server: Objects) -> None:
+    place.put(PODS, {"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": [{"name": "c"}]}})
+    containers = [{"name": "c", "resources": {"requests": {"cpu": "2"}}}]
+    body = {"metadata": {"name": "p", "namespace": "default"}, "spec": {"containers": containers}}
+    assert await server.patch(POD_RESIZES, body | {"metadata": {"name": "q", "namespace": "default"}}) is None
+    await server.patch(POD_RESIZES, body)
+    assert present(await server.get(PODS, "p"))["spec"]["containers"] == containers
 
 
 async def test_a_patch_that_changes_nothing_makes_no_new_version(server: Objects) -> None:
