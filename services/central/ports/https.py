@@ -15,6 +15,8 @@ class HttpRequest:
     query: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     """Names in lower case."""
+    client: str | None = None
+    """The common name of the certificate that the sender showed, of an authority that the server asks for."""
 
 
 @dataclass(frozen=True, slots=True)

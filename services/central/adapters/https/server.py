@@ -47,6 +47,7 @@ class HttpsServer:
         self._runner: web.AppRunner | None = None
         self._listening: asyncio.Server | None = None
         self._shown: tuple[bytes, bytes] | None = None
+        self._clients, self._asked_for = b"", b""
         self._turns, self._answered = count(1), dict[object, int]()
 
     @property
@@ -54,30 +55,49 @@ class HttpsServer:
         """What large bodies hold now beyond their own share."""
         return self._bodies.shared_bytes
 
+    def ask_for(self, authorities: bytes) -> None:
+        """Let who comes show a certificate of these authorities, in PEM; who shows one of others does not come in.
+
+        It counts from the next `use` on. Who shows none is answered as well, without a name.
+        """
+        self._clients = authorities
+
     async def use(self, certificate: bytes, key: bytes) -> None:
         """Begin to listen with this certificate, or show it to who comes from now on.
 
         Raises:
             Unavailable: it cannot be used, or the address cannot be had.
         """
-        if self._shown == (certificate, key):
+        same = self._asked_for == self._clients
+        if same and self._shown == (certificate, key):
             return
-        context = self._context or ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        # Authorities can be added to a context, and never taken away: other ones need a context of their own.
+        context = (self._context if same else None) or ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
             _load(context, certificate, key)
-        except (ssl.SSLError, OSError) as error:
+            if self._clients:
+                context.verify_mode = ssl.CERT_OPTIONAL
+                context.load_verify_locations(cadata=self._clients.decode())
+        except (ssl.SSLError, OSError, ValueError) as error:
             raise Unavailable(f"the certificate cannot be used: {error}", reason="certificate") from error
-        if self._context is None:
+        if not same:
+            await self._stop_listening()
+        if self._listening is None:
             await self._listen(context)
-        self._context, self._shown = context, (certificate, key)
+        self._context, self._shown, self._asked_for = context, (certificate, key), self._clients
 
     async def close(self) -> None:
         """Stop listening."""
+        await self._stop_listening()
+
+    async def _stop_listening(self) -> None:
+        """End what there is, and with it whoever an authority of before let in."""
         if self._listening is not None:
             self._listening.close()
         if self._runner is not None:
             await self._runner.cleanup()
+        self._listening = self._runner = self._context = self._shown = None
 
     async def _listen(self, context: ssl.SSLContext) -> None:
         application = web.Application()
@@ -139,7 +159,14 @@ class HttpsServer:
 
 def _read(request: web.Request, text: bytes) -> HttpRequest:
     headers = {name.lower(): value for name, value in request.headers.items()}
-    return HttpRequest(request.rel_url.raw_path, text, dict(request.query), headers)
+    return HttpRequest(request.rel_url.raw_path, text, dict(request.query), headers, _client(request))
+
+
+def _client(request: web.Request) -> str | None:
+    """The first common name of the certificate that was shown, and found good."""
+    shown = request.transport.get_extra_info("peercert") if request.transport is not None else None
+    subject = (shown or {}).get("subject", ())
+    return next((value for part in subject for name, value in part if name == "commonName"), None)
 
 
 def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
