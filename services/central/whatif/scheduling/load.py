@@ -42,7 +42,7 @@ class AggregatedUse(Question):
     usage: Amounts
 
 
-class PodUse(Question):
+class ReportedPod(Question):
     """What a pod uses."""
 
     name: str
@@ -56,7 +56,7 @@ class NodeReport(Question):
     age_s: Seconds
     usage: Amounts
     aggregated: list[AggregatedUse] = []
-    pods: list[PodUse] = []
+    pods: list[ReportedPod] = []
     report_interval_s: Seconds = REPORT_INTERVAL_S
 
     @property

@@ -13,7 +13,7 @@ class PlacedContainer(Question):
 
     name: str = ""
     requests: Amounts
-    limits: Amounts = {}
+    limits: Amounts | None = None
     init: bool = False
     sidecar: bool = False
 
