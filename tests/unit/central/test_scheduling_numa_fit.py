@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from services.central.core.scheduling.numa.binding import BindablePod, BoundContainer, NumaBinding
+from services.central.core.scheduling.numa.binding import BindableContainer, BindablePod, NumaBinding
 from services.central.core.scheduling.numa.fit import NumaPlaces, numa_fit
 from services.central.core.scheduling.numa.machine import Machine, NumaNode, NumaTaken, TopologyPolicy, counted
 from services.central.core.scheduling.numa.numeric import best_sets, least_count
@@ -29,12 +29,12 @@ def machine(*nodes: NumaNode, topology: TopologyPolicy = "single_numa_container"
     return Machine(topology, nodes)
 
 
-def container(name: str, cpus: float, **more: int) -> BoundContainer:
+def container(name: str, cpus: float, **more: int) -> BindableContainer:
     requests = {"cpu": int(cpus * 1000), "memory": int(cpus)} | more
-    return BoundContainer(name, {GPU if key == "gpu" else key: amount for key, amount in requests.items() if amount})
+    return BindableContainer(name, {GPU if key == "gpu" else key: amount for key, amount in requests.items() if amount})
 
 
-def dedicated(*containers: BoundContainer, exclusive: bool = False) -> BindablePod:
+def dedicated(*containers: BindableContainer, exclusive: bool = False) -> BindablePod:
     return BindablePod(containers, "dedicated_cores", numa_binding=True, numa_exclusive=exclusive)
 
 
@@ -44,7 +44,7 @@ def places(pod: BindablePod, on: Machine, binding: NumaBinding = DYNAMIC) -> Map
     return found.nodes if found.fits else None
 
 
-def guaranteed(*containers: BoundContainer) -> BindablePod:
+def guaranteed(*containers: BindableContainer) -> BindablePod:
     return BindablePod(containers)
 
 
@@ -56,14 +56,14 @@ TWO = (node(0, 4), node(1, 4))
     [
         pytest.param(guaranteed(container("c", 1.5)), NATIVE, "single_numa_pod", id="no whole CPU"),
         pytest.param(
-            guaranteed(container("c", 1), BoundContainer("i", {"cpu": 500, "memory": 1}, init=True)),
+            guaranteed(container("c", 1), BindableContainer("i", {"cpu": 500, "memory": 1}, init=True)),
             NATIVE, "single_numa_pod", id="an init container without a whole CPU",
         ),
         pytest.param(
-            guaranteed(BoundContainer("c", {"cpu": 1000, "memory": 1}, limits={"cpu": 2000, "memory": 1})),
+            guaranteed(BindableContainer("c", {"cpu": 1000, "memory": 1}, limits={"cpu": 2000, "memory": 1})),
             NATIVE, "single_numa_pod", id="a limit above the request",
         ),
-        pytest.param(guaranteed(BoundContainer("c", {"cpu": 1000})), NATIVE, "single_numa_pod", id="no memory"),
+        pytest.param(guaranteed(BindableContainer("c", {"cpu": 1000})), NATIVE, "single_numa_pod", id="no memory"),
         pytest.param(guaranteed(container("c", 1)), NATIVE, "numeric_container", id="numeric is not kubelet's"),
         pytest.param(dedicated(container("c", 1)), DYNAMIC, "single_numa_pod", id="pod level is kubelet's alone"),
         pytest.param(dedicated(container("c", 1)), DYNAMIC, "none", id="the node does not bind"),
@@ -102,14 +102,14 @@ def test_a_machine_of_more_nodes_than_kubelet_takes_is_left_to_itself_where_sets
         pytest.param(guaranteed(container("c", 1, gpu=1)), TWO, NATIVE, {"c": [0]}, id="a device that no node lists"),
         pytest.param(guaranteed(container("c", 1, Gpu=1)), TWO, NATIVE, None, id="a plain name that no node lists"),
         pytest.param(
-            guaranteed(BoundContainer("c", {"cpu": 1000, "memory": 1, "kubernetes.io/x": 1})), TWO, NATIVE, None,
+            guaranteed(BindableContainer("c", {"cpu": 1000, "memory": 1, "kubernetes.io/x": 1})), TWO, NATIVE, None,
             id="one of Kubernetes' own that no node lists",
         ),
         pytest.param(
             guaranteed(container("c", 1, gpu=1)), (node(0, 4), node(1, 4, gpu=1)), NATIVE, {"c": [1]}, id="a listed one"
         ),
         pytest.param(
-            guaranteed(BoundContainer("c", {"cpu": 1000, "memory": 1, "Gpu": 0})), TWO, NATIVE, {"c": [0]},
+            guaranteed(BindableContainer("c", {"cpu": 1000, "memory": 1, "Gpu": 0})), TWO, NATIVE, {"c": [0]},
             id="nothing asked of what is not there",
         ),
         pytest.param(
@@ -133,15 +133,15 @@ def test_a_container_gets_the_lowest_node_that_has_everything(
 
 
 def test_init_containers_are_gone_and_an_agent_leaves_sidecars_alone() -> None:
-    init = BoundContainer("init", {"cpu": 9000, "memory": 1}, init=True)
-    sidecar = BoundContainer("sidecar", {"cpu": 4000, "memory": 1}, sidecar=True)
+    init = BindableContainer("init", {"cpu": 9000, "memory": 1}, init=True)
+    sidecar = BindableContainer("sidecar", {"cpu": 4000, "memory": 1}, sidecar=True)
     main = container("main", 4)
     assert places(dedicated(init, sidecar, main), machine(node(0, 4))) == {"main": [0]}
     assert places(guaranteed(init, sidecar, main), machine(node(0, 4)), NATIVE) is None
 
 
 def test_a_pod_as_a_whole_takes_its_effective_request_of_one_node() -> None:
-    init = BoundContainer("init", {"cpu": 3000, "memory": 1}, init=True)
+    init = BindableContainer("init", {"cpu": 3000, "memory": 1}, init=True)
     pod = guaranteed(init, container("a", 1), container("b", 1))
     assert places(pod, machine(node(0, 2), node(1, 3), topology="single_numa_pod"), NATIVE) == {"pod": [1]}
 
@@ -195,10 +195,12 @@ EIGHT = tuple(node(number, 4, socket=number // 4) for number in range(8))
             dedicated(container("c", 4, gpu=3)), (node(0, 4, gpu=1), node(1, 4, gpu=1)), None, id="too few devices"
         ),
         pytest.param(
-            dedicated(BoundContainer("c", {GPU: 2})), (node(0, 4, gpu=1), node(1, 4), node(2, 4, gpu=1)), {"c": [0, 2]},
+            dedicated(BindableContainer("c", {GPU: 2})),
+            (node(0, 4, gpu=1), node(1, 4), node(2, 4, gpu=1)),
+            {"c": [0, 2]},
             id="nothing aligned asked for: the device's",
         ),
-        pytest.param(dedicated(BoundContainer("c", {"cpu": 0})), TWO, {"c": []}, id="nothing asked for at all"),
+        pytest.param(dedicated(BindableContainer("c", {"cpu": 0})), TWO, {"c": []}, id="nothing asked for at all"),
     ],
 )  # fmt: skip
 def test_a_container_gets_a_number_of_nodes(
@@ -298,5 +300,5 @@ def test_law_as_many_nodes_and_resources_as_there_may_be_are_looked_through() ->
     """Of 20 devices that lie badly all but a few have no say, so the search ends."""
     devices = {f"d/{number:02}": 1 for number in range(20)}
     nodes = [node(i, 4, socket=i // 4, **{name: int(i == int(name[2:]) % 8) for name in devices}) for i in range(8)]
-    pod = dedicated(BoundContainer("c", {"cpu": 13_000, "memory": 1} | devices), exclusive=True)
+    pod = dedicated(BindableContainer("c", {"cpu": 13_000, "memory": 1} | devices), exclusive=True)
     assert places(pod, numeric(*nodes)) == {"c": [0, 1, 2, 3]}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.scheduling.numa.binding import BindablePod, BoundContainer, NumaBinding
+from services.central.core.scheduling.numa.binding import BindableContainer, BindablePod, NumaBinding
 from services.central.core.scheduling.numa.machine import Machine, NumaNode, TopologyPolicy
 from services.central.core.scheduling.numa.score import NumaScore, NumaScoring, numa_score
 
@@ -24,7 +24,7 @@ def bare(
 
 
 def bound(*requests: Amounts, exclusive: bool = False) -> BindablePod:
-    containers = tuple(BoundContainer(f"c{i}", one) for i, one in enumerate(requests))
+    containers = tuple(BindableContainer(f"c{i}", one) for i, one in enumerate(requests))
     return BindablePod(containers, "dedicated_cores", numa_binding=True, numa_exclusive=exclusive)
 
 
@@ -34,7 +34,7 @@ def score(pod: BindablePod, machine: Machine, scoring: NumaScoring = LEAST) -> i
 
 def test_a_pod_that_nobody_binds_likes_every_machine_and_one_that_is_bound_none_that_does_not_bind() -> None:
     free = {"cpu": 4000, "memory": 4}
-    unbound = BindablePod((BoundContainer("c", free),))
+    unbound = BindablePod((BindableContainer("c", free),))
     assert numa_score(unbound, DYNAMIC, bare(free), LEAST) == NumaScore(100)
     assert numa_score(bound(free), DYNAMIC, bare(free, topology="none"), LEAST) == NumaScore(0)
 
@@ -87,7 +87,7 @@ def test_a_pod_that_asks_for_nothing_that_is_scored_likes_every_machine() -> Non
 
 def test_kubelets_score_counts_all_resources_and_the_pod_as_a_whole() -> None:
     pod = BindablePod(
-        (BoundContainer("a", {"cpu": 1000, "memory": 1}), BoundContainer("b", {"cpu": 1000, "memory": 1}))
+        (BindableContainer("a", {"cpu": 1000, "memory": 1}), BindableContainer("b", {"cpu": 1000, "memory": 1}))
     )
     machine = bare({"cpu": 4000, "memory": 4}, topology="single_numa_pod")
     assert numa_score(pod, NumaBinding("native"), machine, LEAST) == NumaScore(50, {"pod": 50})

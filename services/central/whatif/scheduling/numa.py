@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.central.core.scheduling.numa.binding import ALIGNED, BindablePod, BoundContainer, NumaBinding
+from services.central.core.scheduling.numa.binding import ALIGNED, BindableContainer, BindablePod, NumaBinding
 from services.central.core.scheduling.numa.fit import numa_fit
 from services.central.core.scheduling.numa.machine import (
     Machine,
@@ -33,7 +33,7 @@ class PodToBind(Question):
     def bindable(self) -> BindablePod:
         """As the rule takes it."""
         containers = tuple(
-            BoundContainer(one.name, one.requests, one.limits, one.init, one.sidecar) for one in self.containers
+            BindableContainer(one.name, one.requests, one.limits, one.init, one.sidecar) for one in self.containers
         )
         return BindablePod(containers, self.qos, self.numa_binding, self.numa_exclusive)
 

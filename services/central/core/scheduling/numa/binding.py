@@ -19,7 +19,7 @@ _SERVED: Mapping[Policy, frozenset[TopologyPolicy]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class BoundContainer:
+class BindableContainer:
     """One container; `limits` None: not written, so they are its requests."""
 
     name: str
@@ -33,7 +33,7 @@ class BoundContainer:
 class BindablePod:
     """What decides whether a pod is bound."""
 
-    containers: tuple[BoundContainer, ...]
+    containers: tuple[BindableContainer, ...]
     qos: QosClass = "shared_cores"
     numa_binding: bool = False
     numa_exclusive: bool = False
