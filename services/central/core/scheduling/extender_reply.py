@@ -29,12 +29,12 @@ class ExtenderRequest:
     @classmethod
     def read(cls, body: object) -> Self | None:
         """The request in a body, its keys in any case; None where pod or nodes are missing or of other kinds."""
-        pod, names, nodes = (_value(body, key) for key in ("Pod", "NodeNames", "Nodes"))
+        pod, names, nodes = (value_of(body, key) for key in ("Pod", "NodeNames", "Nodes"))
         if not isinstance(pod, dict):
             return None
         if isinstance(names, list) and all(isinstance(name, str) for name in names):
             return cls(pod, tuple(names))
-        rows = _value(nodes, "items")
+        rows = value_of(nodes, "items")
         if names is not None or not isinstance(nodes, dict) or not isinstance(rows, list | None):
             return None
         objects = tuple(rows or ())
@@ -81,7 +81,7 @@ def points(score: int) -> int:
     return max(0, min(_MOST_POINTS, score // _SCORES_A_POINT))
 
 
-def _value(holder: object, key: str) -> Any:
+def value_of(holder: object, key: str) -> Any:
     """The value of a key as it is spelled, else in another case; Go's reader takes either."""
     if not isinstance(holder, dict):
         return None
@@ -94,5 +94,5 @@ def _value(holder: object, key: str) -> Any:
 
 def _name_of(node: object) -> str:
     """Empty for what has no name: it has no verdict either, so it stays."""
-    name = _value(_value(node, "metadata"), "name")
+    name = value_of(value_of(node, "metadata"), "name")
     return name if isinstance(name, str) else ""

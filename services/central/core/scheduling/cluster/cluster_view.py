@@ -1,0 +1,168 @@
+"""The cluster as one answer needs it: every node's state ready to be held against a pod."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+from services.central.core.lost_nodes.lost_node import CnrTaint
+from services.central.core.scheduling.amounts import Amounts
+from services.central.core.scheduling.cluster.assigned_pods import AssignedPods
+from services.central.core.scheduling.cluster.node_reports import (
+    MeasuredNode,
+    NodeKnown,
+    OfferingCnr,
+    SaidByNode,
+    SchedulableNode,
+)
+from services.central.core.scheduling.cluster.pod_asks import MOST_ASKS, PodAsk, PodSeen
+from services.central.core.scheduling.load.estimate import FACTORS, estimate
+from services.central.core.scheduling.load.expected_use import Aggregate, AssignedPod, ExpectedUse, LoadReport
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
+
+T = TypeVar("T", SchedulableNode, OfferingCnr, MeasuredNode)
+
+
+@dataclass(frozen=True, slots=True)
+class ViewRules:
+    """How long what a node said counts, and by what its pods are estimated."""
+
+    said_max_age_s: float = 30.0
+    factors: tuple[tuple[str, int], ...] = tuple(FACTORS.items())
+    aggregate: Aggregate | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class NodeState:
+    """One node, without the pods that are on their way to it."""
+
+    name: str
+    taints: tuple[CnrTaint, ...] = ()
+    offered: Amounts | None = None
+    requested: Amounts = field(default_factory=dict)
+    """Of the offer, by the pods that were given the node."""
+    allocatable: Amounts = field(default_factory=dict)
+    load: LoadReport | None = None
+    expected: ExpectedUse | None = None
+    """What its pods will use; None: nobody says what they use."""
+    until_s: float = float("inf")
+    """On our monotonic clock: what it said itself counts no longer."""
+
+
+class ByName(Generic[T]):
+    """An index of a mirror by the names of its objects."""
+
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+        self._uids: dict[str, str] = {}
+        self._things: dict[str, T] = {}
+
+    def put(self, uid: str, thing: T | None) -> str:
+        """Take what is known of an object now, None: it is gone; the name that this is about, "" where none is."""
+        if thing is None:
+            name = self._names.pop(uid, "")
+            # By UID: a successor of the name may be there already.
+            if self._uids.get(name) == uid:
+                del self._uids[name], self._things[name]
+            return name
+        self._names[uid], self._uids[thing.name], self._things[thing.name] = thing.name, uid, thing
+        return thing.name
+
+    def get(self, name: str) -> T | None:
+        """The object of this name."""
+        return self._things.get(name)
+
+    @property
+    def things(self) -> Mapping[str, T]:
+        """All of them."""
+        return self._things
+
+
+class ClusterView:
+    """Told of every change; what depends on a node alone is worked out once a change, not once a pod."""
+
+    def __init__(self, rules: ViewRules) -> None:
+        self._rules = rules
+        self.nodes = ByName[SchedulableNode]()
+        self._cnrs = ByName[OfferingCnr]()
+        self._metrics = ByName[MeasuredNode]()
+        self._said: dict[str, SaidByNode] = {}
+        self.pods = AssignedPods()
+        self._states: dict[str, NodeState] = {}
+
+    def put_node(self, uid: str, node: SchedulableNode | None) -> None:
+        """A Node is as given, or gone; with it goes what it said."""
+        name = self.nodes.put(uid, node)
+        if self.nodes.get(name) is None:
+            self._said.pop(name, None)
+        self._states.pop(name, None)
+
+    def put_cnr(self, uid: str, cnr: OfferingCnr | None) -> None:
+        """A CNR is as given, or gone."""
+        self._states.pop(self._cnrs.put(uid, cnr), None)
+
+    def put_metric(self, uid: str, metric: MeasuredNode | None) -> None:
+        """A NodeMetric is as given, or gone."""
+        self._states.pop(self._metrics.put(uid, metric), None)
+
+    def put_pod(self, uid: str, pod: PodSeen | None) -> None:
+        """A pod holds room as given, or none any more."""
+        for node in self.pods.put(uid, pod):
+            self._states.pop(node, None)
+
+    def hear(self, node: str, said: SaidByNode) -> None:
+        """A node says something new of itself; worked out at once, for thousands of them would make an answer late."""
+        # Whoever invents names would fill the memory; and without its Node nobody asks about it.
+        if self.nodes.get(node) is None:
+            return
+        self._said[node] = said
+        self._states[node] = self._state(node, said.heard_s)
+
+    def state(self, node: str, now_s: float) -> NodeState:
+        """A node as it is now."""
+        known = self._states.get(node)
+        if known is None or now_s > known.until_s:
+            known = self._states[node] = self._state(node, now_s)
+        return known
+
+    def said_age_s(self, node: str, now_s: float) -> float | None:
+        """Seconds since it said anything; None: it never did."""
+        said = self._said.get(node)
+        return None if said is None else now_s - said.heard_s
+
+    @property
+    def heard(self) -> Mapping[str, SaidByNode]:
+        """What nodes said last, by name."""
+        return self._said
+
+    def _state(self, name: str, now_s: float) -> NodeState:
+        known = NodeKnown(self._said.get(name), self.nodes.get(name), self._cnrs.get(name), self._metrics.get(name))
+        until_s = float("inf") if known.said is None else known.said.heard_s + self._rules.said_max_age_s
+        fresh = known.said is not None and now_s <= until_s
+        pods, load = self.pods.of(name), known.load(fresh=fresh)
+        return NodeState(
+            name,
+            taints=() if known.cnr is None else known.cnr.taints,
+            offered=known.offered(fresh=fresh),
+            requested={RECLAIMED_CPU: pods.reclaimed_millis, RECLAIMED_MEMORY: pods.reclaimed_bytes},
+            allocatable={} if known.node is None else known.node.allocatable,
+            load=load,
+            expected=None if load is None else self._expected(load, name),
+            until_s=until_s if fresh else float("inf"),
+        )
+
+    def _expected(self, load: LoadReport, name: str) -> ExpectedUse:
+        pods = (
+            AssignedPod(pod.key, self.estimate(pod.ask), pod.ask.prod, pod.assigned_at)
+            for pod in self.pods.of(name).pods.values()
+        )
+        return ExpectedUse.of(load, pods, self._rules.aggregate)
+
+    def estimate(self, ask: PodAsk) -> Amounts:
+        """What a pod will use of which nobody knows yet."""
+        return _estimated(ask, self._rules.factors)
+
+
+@lru_cache(maxsize=MOST_ASKS)
+def _estimated(ask: PodAsk, factors: tuple[tuple[str, int], ...]) -> Amounts:
+    return estimate(ask.requests, ask.limits, dict(factors))

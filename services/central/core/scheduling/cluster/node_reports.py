@@ -1,0 +1,74 @@
+"""What is known of one node: what it said itself over the bus, and what its objects say where it is silent."""
+
+from dataclasses import dataclass
+
+from services.central.core.lost_nodes.lost_node import CnrTaint
+from services.central.core.scheduling.amounts import Amounts
+from services.central.core.scheduling.load.expected_use import LoadReport
+
+
+@dataclass(frozen=True, slots=True)
+class SaidByNode:
+    """What a node said over the bus; `heard_s` is our monotonic time."""
+
+    heard_s: float
+    offered: Amounts | None
+    load: LoadReport | None
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulableNode:
+    """A Node: what its pods may have of it, and our annotation on it."""
+
+    name: str
+    allocatable: Amounts
+    offered: Amounts | None = None
+    """Reclaimed resources; None: it offers them by no name."""
+    refuses: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OfferingCnr:
+    """A CNR: who is kept away, and what the node offered when it was written."""
+
+    name: str
+    taints: tuple[CnrTaint, ...] = ()
+    offered: Amounts | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MeasuredNode:
+    """Koordinator's NodeMetric: what a node used."""
+
+    name: str
+    load: LoadReport
+
+
+@dataclass(frozen=True, slots=True)
+class NodeKnown:
+    """All of it; None: there is nothing of the kind."""
+
+    said: SaidByNode | None = None
+    node: SchedulableNode | None = None
+    cnr: OfferingCnr | None = None
+    metric: MeasuredNode | None = None
+
+    def offered(self, *, fresh: bool) -> Amounts | None:
+        """What reclaimed pods may take in all: the node's own word while it is `fresh`, then that of its objects.
+
+        The CNR has the whole offer; the Node shows less of it under one name where pods ask under another. But who
+        takes a lost node from sale writes 0 into the Node.
+        """
+        if fresh and self.said is not None and self.said.offered is not None:
+            return self.said.offered
+        shown = None if self.node is None else self.node.offered
+        if self.cnr is None or self.cnr.offered is None:
+            return shown
+        withdrawn = {name for name, amount in (shown or {}).items() if not amount}
+        return {name: 0 if name in withdrawn else amount for name, amount in self.cnr.offered.items()}
+
+    def load(self, *, fresh: bool) -> LoadReport | None:
+        """What it uses: its own word while it is `fresh`, else the NodeMetric's."""
+        if fresh and self.said is not None and self.said.load is not None:
+            return self.said.load
+        return None if self.metric is None else self.metric.load

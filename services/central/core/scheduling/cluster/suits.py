@@ -1,0 +1,46 @@
+"""`Suits` says how well a node suits a pod: the mean of what can be said of the two."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from services.central.core.scheduling.cluster.cluster_view import ClusterView, NodeState
+from services.central.core.scheduling.cluster.judge import Judge, Looking, NodeLeft, Now
+from services.central.core.scheduling.load.expected_use import together
+from services.central.core.scheduling.load.filter import EXPIRATION_S
+from services.central.core.scheduling.load.score import load_score
+
+
+@dataclass(frozen=True, slots=True)
+class SuitRules:
+    """Weights of the load, and when what is known of it is too old to say anything."""
+
+    weights: Mapping[str, int]
+    dominant_weight: int = 0
+    expiration_s: float = EXPIRATION_S
+
+
+class Suits:
+    """Scores nodes for pods."""
+
+    def __init__(self, view: ClusterView, judge: Judge, rules: SuitRules) -> None:
+        self._view, self._judge, self._rules = view, judge, rules
+
+    def scores(self, looking: Looking, nodes: Iterable[str], now: Now) -> dict[str, int]:
+        """Of each node 0 to 100, the more the better."""
+        return {node: self._score(looking, self._view.state(node, now.monotonic_s), now) for node in nodes}
+
+    def _score(self, looking: Looking, state: NodeState, now: Now) -> int:
+        left = self._judge.left(looking, state)
+        parts = [self._load(looking, state, left, now)]
+        return sum(parts) // len(parts)
+
+    def _load(self, looking: Looking, state: NodeState, left: NodeLeft, now: Now) -> int:
+        """0 without a report, or with an old one: a node of which nothing is known is nobody's first choice."""
+        if (
+            state.load is None
+            or left.expected is None
+            or now.wall_s - state.load.measured_s >= self._rules.expiration_s
+        ):
+            return 0
+        expected = together(left.expected.everything, looking.estimate)
+        return load_score(expected, state.allocatable, self._rules.weights, self._rules.dominant_weight)
