@@ -315,10 +315,7 @@ class Objects(Protocol):
         each: Callable[[str, T | None], None] | None = None,
     ) -> ObjectMirror[T]:
         """A mirror of a collection, of all namespaces or of one; `keep` makes of a document what is kept, None leaves
-        it out; `labels` selects.
-
-        `each` is told of every object by its UID before `changed` is called: of what is kept of it now, None where
-        nothing is any more. For indexes of collections that are too large to be looked through at every change.
+        it out; `labels` selects. `each` is told of every change by UID before `changed`, for indexes of what is large.
         """
         ...
 

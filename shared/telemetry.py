@@ -83,6 +83,25 @@ POD_REVIEW_SECONDS = Histogram(
     ["kind"],
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5),
 )
+EXTENDER_CALLS = Counter(
+    "sublet_extender_calls_total", "Calls of schedulers, by what came of them.", ["verb", "outcome"]
+)
+EXTENDER_SECONDS = Histogram(
+    "sublet_extender_call_seconds",
+    "Time from the body of a scheduler's call to its answer.",
+    ["verb"],
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0),
+)
+EXTENDER_REFUSALS = Counter(
+    "sublet_extender_refusals_total", "Nodes that a pod was kept away from, by the rule that did.", ["rule"]
+)
+EXTENDER_HELD = Gauge("sublet_extender_held_pods", "Pods that were let onto nodes and are not seen on one yet.")
+EXTENDER_SILENT = Gauge(
+    "sublet_extender_silent_nodes", "Nodes whose last message is too old, so that their objects speak for them."
+)
+EXTENDER_DATA_AGE = Gauge(
+    "sublet_extender_data_age_seconds", "Age of the oldest message that counts; 0 while no node's does."
+)
 PROFILES_FAILED = Counter(
     "sublet_central_profiles_failed_total", "Times that a colocation profile could not be applied to a pod it matches."
 )

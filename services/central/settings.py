@@ -76,6 +76,65 @@ class WebhookSettings(Settings):
         return (f"{self.service}.{self.namespace}.svc", f"{self.service}.{self.namespace}.svc.cluster.local")
 
 
+Percent = Annotated[int, Field(ge=0, le=100)]
+Resource = Literal["cpu", "memory"]
+
+
+class LoadSettings(Settings):
+    """When a node is too hot for a further pod, and how what nobody has measured yet is estimated."""
+
+    percent: dict[Resource, Percent] = {"cpu": 65, "memory": 95}
+    """Most of what a node's pods may have, in percent, that all pods may use with the new one; 0: no bound."""
+    prod_percent: dict[Resource, Percent] = {}
+    """The same for pods of priority class prod, compared with what such pods use; empty: `percent` holds for them."""
+    aggregate: Literal["avg", "p50", "p90", "p95", "p99"] | None = None
+    """What of a node's use over a time counts instead of its use now; None: its use now."""
+    aggregate_window_s: Annotated[float, Field(gt=0, le=3600)] | None = None
+    """Over which time, of those that nodes report; None: the longest."""
+    estimate_percent: dict[Resource, Annotated[int, Field(gt=0, le=1000)]] = {"cpu": 85, "memory": 70}
+    """What a pod uses of the larger of its request and limit, in percent, while nobody has measured it."""
+    expire_s: Seconds = 180.0
+    """Figures that are as old keep pods away, unless `expired_fits`."""
+    expired_fits: bool = False
+    """Whether a node with expired figures takes pods as one without any."""
+    weights: dict[Resource, Annotated[int, Field(ge=0, le=100)]] = {"cpu": 1, "memory": 1}
+    """What each resource counts in a node's score."""
+    dominant_weight: Annotated[int, Field(ge=0, le=100)] = 0
+    """What the scarcest resource counts once more."""
+
+
+class ExtenderSettings(Settings):
+    """How the scheduler extender answers, by default as `python -m services.central.extender` is asked by the chart."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - the scheduler is another pod
+    """Address that is listened on."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8443
+    """Port that is listened on; 0: any."""
+    service: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "sublet-extender"
+    """Name of the Service by which schedulers come, and of the Lease; the certificate is made for it."""
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "sublet-system"
+    """Namespace of Service, Lease and Secret."""
+    secret: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-extender-tls"  # noqa: S105
+    """Name of the Secret in which all replicas share the certificate."""
+    said_max_age_s: Seconds = 30.0
+    """For so long the last message of a node counts; then its objects say what it offers and uses."""
+    hold_s: Seconds = 20.0
+    """For so long a pod counts on every node that it was let onto, unless it is seen on one before."""
+    wake_s: Annotated[float, Field(ge=1, le=600)] = 10.0
+    """Seconds between two changes of the annotation of a Node that wakes the scheduler."""
+    node_metrics: bool = True
+    """Whether Koordinator's NodeMetrics are read, for nodes that say nothing over the bus."""
+    load: LoadSettings = LoadSettings()
+    """When a node is too hot."""
+    strategies: dict[str, Literal["least_allocated", "most_allocated"]] = {"sublet-pack": "most_allocated"}
+    """How reclaimed pods of a scheduler profile are placed: spread over the nodes, which is the default, or packed."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the Service, as others in the cluster call it."""
+        return (f"{self.service}.{self.namespace}.svc", f"{self.service}.{self.namespace}.svc.cluster.local")
+
+
 class SloConfigMapSettings(Settings):
     """Koordinator's ConfigMap `slo-controller-config`, which every node can be configured by."""
 
@@ -110,6 +169,8 @@ class KubernetesSettings(Settings):
     knows all leaves."""
     webhook: WebhookSettings | None = None
     """How the webhook, a process of its own, answers about pods that are created; None: as by default."""
+    extender: ExtenderSettings = ExtenderSettings()
+    """How the scheduler extender, a process of its own, answers schedulers."""
     slo: SloConfigMapSettings = SloConfigMapSettings()
     """Koordinator's ConfigMap; off unless `enabled`."""
     node_lease_s: Seconds = 40.0

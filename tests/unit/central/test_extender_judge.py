@@ -56,9 +56,10 @@ class Rig:
         self.view.put_node("uid-n1", NODE)
 
     def why(self, seen: PodSeen, now: Now = AT, node: str = "n1") -> str:
-        found = self.judge.verdicts(self.judge.looking(PodAsked(seen)), [node], now)[node]
-        assert found.fits is not bool(found.reason)
-        return found.reason
+        found = self.judge.judged(self.judge.looking(PodAsked(seen)), [node], now)[node]
+        assert found.standing.fits is (found.rule == "fits")
+        assert found.standing.fits is not bool(found.standing.reason)
+        return found.standing.reason
 
     def score(self, seen: PodSeen, now: Now = AT) -> int:
         return self.suits.scores(self.judge.looking(PodAsked(seen)), ["n1"], now)["n1"]
@@ -133,7 +134,7 @@ def test_a_taint_of_the_cnr_keeps_batch_work_away_and_no_eviction_helps() -> Non
     rig = Rig()
     taint = CnrTaint(key="node.kubernetes.io/unschedulable", effect="NoScheduleForReclaimedTasks")
     rig.view.put_cnr("uid-c", OfferingCnr("n1", (taint,), offer(5000)))
-    verdict = rig.judge.verdicts(rig.judge.looking(PodAsked(pod())), ["n1"], AT)["n1"]
+    verdict = rig.judge.judged(rig.judge.looking(PodAsked(pod())), ["n1"], AT)["n1"].standing
     assert (verdict.fits, verdict.unresolvable) == (False, True)
     assert verdict.reason == "CNR taint node.kubernetes.io/unschedulable is not tolerated"
     assert rig.why(pod(ask=SERVICE)) == ""
@@ -256,8 +257,8 @@ class Race:
             rig.held.expire(now.monotonic_s)
             ask = replace(BATCH, cpu_request_millis=dice.randrange(100, 2000))
             asked = PodAsked(pod(f"p{cycle}", ask))
-            verdicts = rig.judge.verdicts(rig.judge.looking(asked), names, now)
-            fits = [name for name in names if verdicts[name].fits]
+            judged = rig.judge.judged(rig.judge.looking(asked), names, now)
+            fits = [name for name in names if judged[name].standing.fits]
             if self.reserves:
                 rig.held.hold(asked.seen.uid, ask, fits, now.monotonic_s)
             if not fits:

@@ -9,6 +9,7 @@ from shared.adapters.nats.bus import connect
 from shared.errors import SubletError, Unavailable
 from shared.ports import Bus, Clock
 from shared.settings import CommonSettings
+from shared.wire import Wire
 
 log = structlog.get_logger()
 
@@ -43,6 +44,10 @@ class LateBus:
                     log.warning("bus.not_there", why=str(error))
                     await self._clock.sleep(RETRY_S)
             return self._bus
+
+    async def wire(self, service: str) -> Wire:
+        """The same for typed messages, under a service's name."""
+        return Wire(await self.get(), self._clock, node=self._common.node, service=service)
 
     async def close(self) -> None:
         """Leave it, where it was ever there."""

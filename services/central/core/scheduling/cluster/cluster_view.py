@@ -125,10 +125,10 @@ class ClusterView:
             known = self._states[node] = self._state(node, now_s)
         return known
 
-    def said_age_s(self, node: str, now_s: float) -> float | None:
-        """Seconds since it said anything; None: it never did."""
-        said = self._said.get(node)
-        return None if said is None else now_s - said.heard_s
+    @property
+    def said_max_age_s(self) -> float:
+        """For so long what a node said counts."""
+        return self._rules.said_max_age_s
 
     @property
     def heard(self) -> Mapping[str, SaidByNode]:

@@ -1,11 +1,12 @@
 """`Judge` says whether a node takes a pod: every rule that the extender's filter follows, in one place."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
 
 from services.central.core.scheduling.amounts import Amounts
 from services.central.core.scheduling.cluster.cluster_view import ClusterView, NodeState
-from services.central.core.scheduling.cluster.cnr_taints import keeping_away
+from services.central.core.scheduling.cluster.cnr_taints import KEEPS_AWAY, keeping_away
 from services.central.core.scheduling.cluster.pod_asks import PodAsked
 from services.central.core.scheduling.cluster.reservations import Reservations
 from services.central.core.scheduling.extender_reply import NodeStanding
@@ -13,7 +14,19 @@ from services.central.core.scheduling.load.expected_use import ExpectedUse, toge
 from services.central.core.scheduling.load.filter import Ceiling, LoadLimits, judge_age, judge_load
 from services.central.core.scheduling.reclaimed_fit import insufficient
 
-FITS = NodeStanding(fits=True)
+Rule = Literal["fits", "cnr_taint", "reclaimed_fit", "load", "metric_expired"]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """What a node is for a pod: the rule that keeps it away, and its figures."""
+
+    standing: NodeStanding
+    rule: Rule
+    numbers: Mapping[str, float | str] = field(default_factory=dict)
+
+
+FITS = Judged(NodeStanding(fits=True), "fits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +73,7 @@ class Judge:
         ceiling = Ceiling.of(self._limits, prod=ask.prod, daemonset=ask.daemonset)
         return Looking(pod, ask.reclaimed, self._view.estimate(ask), ceiling)
 
-    def verdicts(self, looking: Looking, nodes: Iterable[str], now: Now) -> dict[str, NodeStanding]:
+    def judged(self, looking: Looking, nodes: Iterable[str], now: Now) -> dict[str, Judged]:
         """Of each node; one of which nothing is known takes the pod, for the scheduler knows the Node itself."""
         return {node: self._verdict(looking, self._view.state(node, now.monotonic_s), now) for node in nodes}
 
@@ -81,6 +94,21 @@ class Judge:
             taken = {name: amount - amounts.get(name, 0) for name, amount in taken.items()}
         return not insufficient(looking.reclaimed, state.offered, taken)
 
+    def refuses(self, node: str, now: Now) -> str:
+        """What keeps pods away from a node whatever they ask for, in words that change as little as that does."""
+        state = self._view.state(node, now.monotonic_s)
+        why = [f"taint {key}" for key in sorted({one.key for one in state.taints if one.effect in KEEPS_AWAY})]
+        ceiling = Ceiling.of(self._limits, prod=False, daemonset=False)
+        if ceiling is None or state.load is None or state.expected is None:
+            return ", ".join(why)
+        found = judge_age(now.wall_s - state.load.measured_s, self._limits)
+        if found is None:
+            percents = judge_load(ceiling, {}, state.expected, state.allocatable).usage_percent
+            why += [f"{name} in use" for name, percent in percents.items() if percent > ceiling.percents[name]]
+        elif not found.fits:
+            why.append("figures too old")
+        return ", ".join(why)
+
     def left(self, looking: Looking, state: NodeState) -> NodeLeft:
         """What the other pods leave of a node that were let onto it and are not seen there yet."""
         held = self._reservations.on(state.name)
@@ -97,39 +125,50 @@ class Judge:
                 expected = ExpectedUse(together(expected.everything, coming), prod)
         return NodeLeft(requested, expected)
 
-    def _verdict(self, looking: Looking, state: NodeState, now: Now) -> NodeStanding:
+    def _verdict(self, looking: Looking, state: NodeState, now: Now) -> Judged:
         pod = looking.pod
         away = keeping_away(state.taints, pod.seen.ask.qos, pod.tolerations) if state.taints else ()
         if away:
             # Nobody who makes room takes a taint away with it.
-            return NodeStanding(False, f"CNR taint {away[0].key} is not tolerated", unresolvable=True)
+            why = f"CNR taint {away[0].key} is not tolerated"
+            return Judged(NodeStanding(False, why, unresolvable=True), "cnr_taint", {"key": away[0].key})
         left = self.left(looking, state)
         # Without any offer that is known the Node's own amounts speak, which the scheduler has looked at.
         if looking.asks_reclaimed and state.offered is not None:
             lacking = insufficient(looking.reclaimed, state.offered, left.requested)
             if lacking:
-                return NodeStanding(False, _lacking(lacking, looking.reclaimed, state.offered, left.requested))
+                return _lacking(lacking, looking.reclaimed, state.offered, left.requested)
         return self._load_verdict(looking, state, left.expected, now)
 
-    def _load_verdict(self, looking: Looking, state: NodeState, expected: ExpectedUse | None, now: Now) -> NodeStanding:
+    def _load_verdict(self, looking: Looking, state: NodeState, expected: ExpectedUse | None, now: Now) -> Judged:
         if looking.ceiling is None or state.load is None or expected is None:
             return FITS
-        found = judge_age(now.wall_s - state.load.measured_s, self._limits)
+        age_s = now.wall_s - state.load.measured_s
+        found = judge_age(age_s, self._limits)
         if found is None:
             found = judge_load(looking.ceiling, looking.estimate, expected, state.allocatable)
         if found.reason is None:
             return FITS
         resource = found.reason.partition(":")[2]
         if not resource:
-            age_s = now.wall_s - state.load.measured_s
-            return NodeStanding(False, f"{found.reason}: measured {age_s:.0f} s ago")
-        most = looking.ceiling.percents[resource]
-        return NodeStanding(False, f"{found.reason}: {found.usage_percent[resource]} % with this pod, at most {most} %")
+            why = f"{found.reason}: measured {age_s:.0f} s ago"
+            return Judged(NodeStanding(False, why), "metric_expired", {"age_s": round(age_s, 1)})
+        percent, most = found.usage_percent[resource], looking.ceiling.percents[resource]
+        why = f"{found.reason}: {percent} % with this pod, at most {most} %"
+        numbers: dict[str, float | str] = {"resource": resource, "percent": percent, "most_percent": most}
+        return Judged(NodeStanding(False, why), "load", numbers)
 
 
-def _lacking(names: Iterable[str], request: Amounts, offered: Amounts, taken: Mapping[str, int]) -> str:
-    return "; ".join(
-        f"Insufficient {name}: asks for {request[name]}, {max(0, offered.get(name, 0) - taken.get(name, 0))} of "
-        f"{offered.get(name, 0)} left"
-        for name in names
+def _lacking(names: Sequence[str], request: Amounts, offered: Amounts, taken: Amounts) -> Judged:
+    left = {name: max(0, offered.get(name, 0) - taken.get(name, 0)) for name in names}
+    why = "; ".join(
+        f"Insufficient {name}: asks for {request[name]}, {left[name]} of {offered.get(name, 0)} left" for name in names
     )
+    first = names[0]
+    numbers: dict[str, float | str] = {
+        "resource": first,
+        "asked": request[first],
+        "left": left[first],
+        "offered": offered.get(first, 0),
+    }
+    return Judged(NodeStanding(False, why), "reclaimed_fit", numbers)

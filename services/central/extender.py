@@ -1,0 +1,94 @@
+"""`python -m services.central.extender`: the scheduler extender alone in its process (docs/scheduling.md).
+
+It needs the API server; with the bus it knows what a node offers at once, and without it what the node's objects say.
+"""
+
+from collections.abc import Awaitable, Callable, Mapping
+
+from services.central.adapters.https.late_decisions import LateDecisions
+from services.central.adapters.https.server import HttpsServer
+from services.central.adapters.https.serving_secret import ServingNames, ServingSecret
+from services.central.core.scheduling.cluster.cluster_view import ClusterView, ViewRules
+from services.central.core.scheduling.cluster.judge import Judge
+from services.central.core.scheduling.cluster.reservations import Reservations
+from services.central.core.scheduling.cluster.suits import SuitRules, Suits
+from services.central.core.scheduling.load.expected_use import Aggregate
+from services.central.core.scheduling.load.filter import LoadLimits
+from services.central.https_main import HttpsParts, HttpsPlan, run_alone
+from services.central.leadership.leader import Leader
+from services.central.leadership.objects import LeaderObjects
+from services.central.ports.decisions import DecisionLog
+from services.central.scheduling.answers import ExtenderAnswers, Rules
+from services.central.scheduling.controller import NAME, ExtenderController, OfferListener
+from services.central.scheduling.mirrors import SchedulingMirrors
+from services.central.scheduling.placement_log import PlacementLog
+from services.central.scheduling.waker import SchedulerWaker
+from services.central.serving.process import HttpsProcess
+from services.central.serving.serving import Serving
+from services.central.settings import NAME as CENTRAL
+from services.central.settings import ExtenderSettings, LeaseSettings, LoadSettings
+from shared.ports import Bus, Clock, Objects
+
+MANAGER = "sublet-extender"
+
+
+def build(parts: HttpsParts) -> HttpsProcess:
+    """One of the replicas, by `kubernetes.extender`."""
+    decisions = LateDecisions(parts.bus, service=CENTRAL)
+    extender = Extender(parts.objects, parts.clock, parts.settings.kubernetes.extender, decisions)
+    return extender.process(parts.identity, parts.bus.get, {"decisions": decisions.run})
+
+
+class Extender:
+    """What answers, before it is told by whom it hears."""
+
+    def __init__(self, objects: Objects, clock: Clock, settings: ExtenderSettings, decisions: DecisionLog) -> None:
+        self._objects, self._clock, self._settings = objects, clock, settings
+        load, limits = settings.load, load_limits(settings.load)
+        factors = tuple(sorted((str(name), percent) for name, percent in load.estimate_percent.items()))
+        weights = {str(name): weight for name, weight in load.weights.items()}
+        self.view = ClusterView(ViewRules(settings.said_max_age_s, factors, limits.aggregate))
+        self.reservations = Reservations(settings.hold_s)
+        self.mirrors = SchedulingMirrors(objects, self.view, self.reservations, node_metrics=settings.node_metrics)
+        self.judge = Judge(self.view, self.reservations, limits)
+        suits = Suits(self.view, self.judge, SuitRules(weights, load.dominant_weight, load.expire_s))
+        rules = Rules(self.judge, suits, self.reservations)
+        self.answers = ExtenderAnswers(rules, self.mirrors, clock, PlacementLog(decisions))
+
+    def process(
+        self, identity: str, bus: Callable[[], Awaitable[Bus]], tasks: Mapping[str, Callable[[], Awaitable[None]]]
+    ) -> HttpsProcess:
+        """The process under the name of this life of it; every writer goes through the leader."""
+        settings, clock = self._settings, self._clock
+        lease = LeaseSettings(name=settings.service, namespace=settings.namespace)
+        leader = Leader(self._objects, clock, identity, lease)
+        writing = LeaderObjects(self._objects, leader)
+        serving = Serving(
+            HttpsServer(self.answers.routes, host=settings.host, port=settings.port),
+            ServingSecret(writing, clock, ServingNames(settings.secret, settings.namespace, settings.names)),
+            clock, missing=lambda: self.mirrors.failure, leading=lambda: leader.leading,
+        )  # fmt: skip
+        offers = OfferListener(self.view, clock, bus)
+        controller = ExtenderController(self.view, self.mirrors, serving, clock, {"offers": offers.run, **tasks})
+        waker = SchedulerWaker(self.judge, self.view, self.mirrors, writing, clock, settings.wake_s)
+        return HttpsProcess(NAME, clock, leader, controller, {"waker": waker.run})
+
+
+def load_limits(load: LoadSettings) -> LoadLimits:
+    """Settings as the rule takes them."""
+    aggregate = None if load.aggregate is None else Aggregate(load.aggregate, load.aggregate_window_s)
+    percent = {str(name): value for name, value in load.percent.items()}
+    return LoadLimits(
+        thresholds=percent,
+        prod_thresholds={str(name): value for name, value in load.prod_percent.items()},
+        aggregated_thresholds={} if aggregate is None else percent,
+        aggregate=aggregate,
+        expiration_s=load.expire_s,
+        schedule_when_expired=load.expired_fits,
+    )
+
+
+PLAN = HttpsPlan(NAME, MANAGER, build)
+
+if __name__ == "__main__":
+    run_alone(PLAN)

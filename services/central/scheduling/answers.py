@@ -1,0 +1,133 @@
+"""Answers schedulers: which nodes a pod may go to, how well each suits, whether evictions would help."""
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from services.central.core.scheduling.cluster.judge import Judge, Looking, Now
+from services.central.core.scheduling.cluster.pod_asks import pod_asked
+from services.central.core.scheduling.cluster.reservations import Reservations
+from services.central.core.scheduling.cluster.suits import Suits
+from services.central.core.scheduling.cluster.victims import PreemptRequest
+from services.central.core.scheduling.extender_reply import (
+    ExtenderRequest,
+    filter_reply,
+    prioritize_reply,
+)
+from services.central.ports.https import HttpRequest, Reply, Route
+from services.central.scheduling.mirrors import SchedulingMirrors
+from services.central.scheduling.placement_log import PlacementLog
+from shared import telemetry
+from shared.core.text.json_text import read_json
+from shared.errors import Refused
+from shared.ports import Clock
+
+Verb = Literal["filter", "prioritize", "preempt"]
+OK, BAD_REQUEST, NOT_FOUND = 200, 400, 404
+MOST_BYTES = 8 << 20
+"""A pod of 3 MiB, and the names of 20 000 nodes; whole Node objects of that many are for nobody to send."""
+UNKNOWN_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the answers are made by."""
+
+    judge: Judge
+    suits: Suits
+    reservations: Reservations
+
+
+class ExtenderAnswers:
+    """From memory alone, each in one go: between a look at a node and the reservation on it nobody else is answered."""
+
+    def __init__(self, rules: Rules, mirrors: SchedulingMirrors, clock: Clock, log: PlacementLog) -> None:
+        self._judge, self._suits, self._reservations = rules.judge, rules.suits, rules.reservations
+        self._mirrors, self._clock, self._log = mirrors, clock, log
+
+    @property
+    def routes(self) -> list[Route]:
+        """Of the three verbs, and of everything else."""
+        verbs: dict[Verb, Callable[[Any, Now], object]] = {
+            "filter": self._filter,
+            "prioritize": self._prioritize,
+            "preempt": self._preempt,
+        }
+        found = [self._route(verb, answer) for verb, answer in verbs.items()]
+        return [
+            *found,
+            *(Route(how, "/{rest:.*}", UNKNOWN_BYTES, _unknown, _lost("unknown")) for how in ("GET", "POST")),
+        ]
+
+    def _route(self, verb: Verb, answer: Callable[[Any, Now], object]) -> Route:
+        async def reply(asked: HttpRequest) -> Reply:
+            began_s = self._clock.monotonic()
+            try:
+                body = read_json(asked.body, what=f"body of {verb}", max_bytes=MOST_BYTES)
+                found = answer(body, Now(began_s, self._clock.wall().timestamp()))
+            except Refused as refusal:
+                telemetry.EXTENDER_CALLS.labels(verb, "malformed").inc()
+                return _said(BAD_REQUEST, str(refusal)[:300])
+            telemetry.EXTENDER_CALLS.labels(verb, "answered").inc()
+            telemetry.EXTENDER_SECONDS.labels(verb).observe(self._clock.monotonic() - began_s)
+            return Reply(OK, json.dumps(found, separators=(",", ":")).encode())
+
+        return Route("POST", f"/v1/{verb}", MOST_BYTES, reply, _lost(verb))
+
+    def _filter(self, body: object, now: Now) -> dict[str, Any]:
+        request = ExtenderRequest.read(body)
+        if request is None:
+            return filter_reply(None, {})
+        looking = self._looking(request.pod, now)
+        judged = self._judge.judged(looking, request.names, now)
+        fits = [node for node, one in judged.items() if one.standing.fits]
+        self._reservations.hold(looking.pod.seen.uid, looking.pod.seen.ask, fits, now.monotonic_s)
+        telemetry.EXTENDER_HELD.set(len(self._reservations))
+        for rule, nodes in Counter(one.rule for one in judged.values() if not one.standing.fits).items():
+            telemetry.EXTENDER_REFUSALS.labels(rule).inc(nodes)
+        self._log.filtered(looking.pod.seen, judged)
+        return filter_reply(request, {node: one.standing for node, one in judged.items()})
+
+    def _prioritize(self, body: object, now: Now) -> list[dict[str, Any]]:
+        request = ExtenderRequest.read(body)
+        if request is None:
+            return prioritize_reply(None, {})
+        looking = self._looking(request.pod, now)
+        scores = self._suits.scores(looking, request.names, now)
+        self._log.scored(looking.pod.seen, scores)
+        return prioritize_reply(request, scores)
+
+    def _preempt(self, body: object, now: Now) -> dict[str, Any]:
+        request = PreemptRequest.read(body)
+        if request is None:
+            raise Refused("preempt: want Pod, and NodeNameToMetaVictims or NodeNameToVictims", reason="malformed")
+        looking = self._looking(request.pod, now)
+        fits = {
+            node: self._judge.fits_without(looking, node, victims, now) for node, victims in request.victims.items()
+        }
+        return request.reply(fits)
+
+    def _looking(self, pod: Mapping[str, Any], now: Now) -> Looking:
+        # While pods that were given a node are not seen, none that was let onto one may be forgotten.
+        if self._mirrors.follows_pods:
+            self._reservations.expire(now.monotonic_s)
+        return self._judge.looking(pod_asked(pod))
+
+
+def _lost(verb: str) -> Callable[[str], None]:
+    def count(outcome: str) -> None:
+        telemetry.EXTENDER_CALLS.labels(verb, outcome).inc()
+
+    return count
+
+
+async def _unknown(asked: HttpRequest) -> Reply:
+    telemetry.EXTENDER_CALLS.labels("unknown", "not_found").inc()
+    return _said(NOT_FOUND, f"{asked.path[:100]}: want POST /v1/filter, /v1/prioritize or /v1/preempt; binding is the "
+                            "scheduler's own")  # fmt: skip
+
+
+def _said(status: int, why: str) -> Reply:
+    return Reply(status, json.dumps({"Error": why}).encode())
