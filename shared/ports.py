@@ -301,32 +301,32 @@ class ObjectMirror(Protocol[T_co]):
         ...
 
 
+Keep = Callable[[Mapping[str, Any]], T | None]
+
+
 class Objects(Protocol):
     """Objects of the API server as documents. Every call may raise `Unavailable`: then it may have been done or not."""
 
     def mirror(
         self,
         kind: ApiKind,
-        keep: Callable[[Mapping[str, Any]], T | None],
+        keep: Keep[T],
         changed: Callable[[], None],
         *,
         labels: str = "",
         namespace: str = "",
-        each: Callable[[str, T | None], None] | None = None,
     ) -> ObjectMirror[T]:
         """A mirror of a collection, of all namespaces or of one; `keep` makes of a document what is kept, None leaves
-        it out; `labels` selects. `each` is told of every change by UID before `changed`, for indexes of what is large.
+        it out; `labels` selects.
         """
         ...
 
+    def mirror_each(self, kind: ApiKind, keep: Keep[T], each: Callable[[str, T | None], None]) -> ObjectMirror[T]:
+        """A mirror of a whole collection, for indexes: `each` is told of every change by UID, None: it is gone."""
+        ...
+
     def mirror_one(
-        self,
-        kind: ApiKind,
-        name: str,
-        keep: Callable[[Mapping[str, Any]], T | None],
-        changed: Callable[[], None],
-        *,
-        namespace: str = "",
+        self, kind: ApiKind, name: str, keep: Keep[T], changed: Callable[[], None], *, namespace: str = ""
     ) -> ObjectMirror[T]:
         """A mirror of the one object of this name, which a right to no other is enough for."""
         ...

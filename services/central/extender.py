@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from services.central.adapters.https.late_decisions import LateDecisions
 from services.central.adapters.https.server import HttpsServer
 from services.central.adapters.https.serving_secret import ServingNames, ServingSecret
-from services.central.core.scheduling.cluster.cluster_view import ClusterView, ViewRules
 from services.central.core.scheduling.cluster.judge import Judge
+from services.central.core.scheduling.cluster.placement_view import PlacementView, ViewRules
 from services.central.core.scheduling.cluster.reservations import Reservations
 from services.central.core.scheduling.cluster.suits import SuitRules, Suits
 from services.central.core.scheduling.load.expected_use import Aggregate
@@ -18,7 +18,7 @@ from services.central.https_main import HttpsParts, HttpsPlan, run_alone
 from services.central.leadership.leader import Leader
 from services.central.leadership.objects import LeaderObjects
 from services.central.ports.decisions import DecisionLog
-from services.central.scheduling.answers import ExtenderAnswers, Rules
+from services.central.scheduling.answers import ExtenderAnswers, ExtenderRules
 from services.central.scheduling.controller import NAME, ExtenderController, OfferListener
 from services.central.scheduling.mirrors import SchedulingMirrors
 from services.central.scheduling.placement_log import PlacementLog
@@ -46,13 +46,13 @@ class Extender:
         self._objects, self._clock, self._settings = objects, clock, settings
         load, limits = settings.load, load_limits(settings.load)
         factors = tuple(sorted((str(name), percent) for name, percent in load.estimate_percent.items()))
-        weights = {str(name): weight for name, weight in load.weights.items()}
-        self.view = ClusterView(ViewRules(settings.said_max_age_s, factors, limits.aggregate))
+        weights = {str(name): weight for name, weight in load.score_factor.items()}
+        self.view = PlacementView(ViewRules(settings.said_max_age_s, factors, limits.aggregate))
         self.reservations = Reservations(settings.hold_s)
         self.mirrors = SchedulingMirrors(objects, self.view, self.reservations, node_metrics=settings.node_metrics)
         self.judge = Judge(self.view, self.reservations, limits)
-        suits = Suits(self.view, self.judge, SuitRules(weights, load.dominant_weight, load.expire_s))
-        rules = Rules(self.judge, suits, self.reservations)
+        suits = Suits(self.view, self.judge, SuitRules(weights, load.dominant_factor, load.expire_s))
+        rules = ExtenderRules(self.judge, suits, self.reservations)
         self.answers = ExtenderAnswers(rules, self.mirrors, clock, PlacementLog(decisions))
 
     def process(
@@ -70,7 +70,7 @@ class Extender:
         )  # fmt: skip
         offers = OfferListener(self.view, clock, bus)
         controller = ExtenderController(self.view, self.mirrors, serving, clock, {"offers": offers.run, **tasks})
-        waker = SchedulerWaker(self.judge, self.view, self.mirrors, writing, clock, settings.wake_s)
+        waker = SchedulerWaker(self.judge, self.mirrors, writing, clock, settings.wake_s)
         return HttpsProcess(NAME, clock, leader, controller, {"waker": waker.run})
 
 

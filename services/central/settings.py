@@ -97,9 +97,9 @@ class LoadSettings(Settings):
     """Figures that are as old keep pods away, unless `expired_fits`."""
     expired_fits: bool = False
     """Whether a node with expired figures takes pods as one without any."""
-    weights: dict[Resource, Annotated[int, Field(ge=0, le=100)]] = {"cpu": 1, "memory": 1}
+    score_factor: dict[Resource, Annotated[int, Field(ge=0, le=100)]] = {"cpu": 1, "memory": 1}
     """What each resource counts in a node's score."""
-    dominant_weight: Annotated[int, Field(ge=0, le=100)] = 0
+    dominant_factor: Annotated[int, Field(ge=0, le=100)] = 0
     """What the scarcest resource counts once more."""
 
 

@@ -74,12 +74,21 @@ class MemoryObjects:
         *,
         labels: str = "",
         namespace: str = "",
-        each: Callable[[str, T | None], None] | None = None,
     ) -> "MemoryMirror[T]":
         """Kept current while it runs."""
         mirror = MemoryMirror(self, kind, keep, changed, lambda d: _selected(d, labels, namespace))
-        mirror.each = each or mirror.each
         self.mirrors.append(mirror)
+        return mirror
+
+    def mirror_each(
+        self,
+        kind: ApiKind,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        each: Callable[[str, T | None], None],
+    ) -> "MemoryMirror[T]":
+        """Kept current while it runs."""
+        mirror = self.mirror(kind, keep, lambda: None)
+        mirror.each = each
         return mirror
 
     def mirror_one(

@@ -289,28 +289,24 @@ async def test_a_mirror_is_of_a_namespace_and_of_labels_where_they_are_named(
         await soon(lambda: sorted(labelled.objects.values()) == ["a", "b", "d"])
 
 
-async def test_a_mirror_tells_of_each_object_before_it_says_that_something_changed(
+async def test_a_mirror_tells_of_each_object_that_comes_changes_and_goes(
     place: InMemory | OverHttp, server: Objects
 ) -> None:
     index: dict[str, str] = {}
-    seen: list[list[str]] = []
 
     def each(uid: str, name: str | None) -> None:
         index.pop(uid, None)
         if name is not None:
             index[uid] = name
 
-    def changed() -> None:
-        seen.append(sorted(index.values()))
-
     place.put(NODES, {"metadata": {"name": "a"}})
     place.put(NODES, {"metadata": {"name": "b"}})
-    async with mirroring(server.mirror(NODES, name_of, changed, each=each)) as mirror:
-        await soon(lambda: seen == [["a", "b"]])
+    async with mirroring(server.mirror_each(NODES, name_of, each)) as mirror:
+        await soon(lambda: sorted(index.values()) == ["a", "b"])
         place.put(NODES, {"metadata": {"name": "c"}})
-        await soon(lambda: seen[-1] == ["a", "b", "c"])
+        await soon(lambda: sorted(index.values()) == ["a", "b", "c"])
         place.drop(NODES, "a")
-        await soon(lambda: seen[-1] == ["b", "c"])
+        await soon(lambda: sorted(index.values()) == ["b", "c"])
         assert index == mirror.objects
 
 

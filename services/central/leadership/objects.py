@@ -24,10 +24,18 @@ class LeaderObjects:
         *,
         labels: str = "",
         namespace: str = "",
-        each: Callable[[str, T | None], None] | None = None,
     ) -> ObjectMirror[T]:
         """Anybody may."""
-        return self._objects.mirror(kind, keep, changed, labels=labels, namespace=namespace, each=each)
+        return self._objects.mirror(kind, keep, changed, labels=labels, namespace=namespace)
+
+    def mirror_each(
+        self,
+        kind: ApiKind,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        each: Callable[[str, T | None], None],
+    ) -> ObjectMirror[T]:
+        """Anybody may."""
+        return self._objects.mirror_each(kind, keep, each)
 
     def mirror_one(
         self,

@@ -32,7 +32,7 @@ UNKNOWN_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ExtenderRules:
     """What the answers are made by."""
 
     judge: Judge
@@ -43,7 +43,7 @@ class Rules:
 class ExtenderAnswers:
     """From memory alone, each in one go: between a look at a node and the reservation on it nobody else is answered."""
 
-    def __init__(self, rules: Rules, mirrors: SchedulingMirrors, clock: Clock, log: PlacementLog) -> None:
+    def __init__(self, rules: ExtenderRules, mirrors: SchedulingMirrors, clock: Clock, log: PlacementLog) -> None:
         self._judge, self._suits, self._reservations = rules.judge, rules.suits, rules.reservations
         self._mirrors, self._clock, self._log = mirrors, clock, log
 

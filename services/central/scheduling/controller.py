@@ -6,8 +6,8 @@ from typing import Any
 
 import structlog
 
-from services.central.core.scheduling.cluster.cluster_view import ClusterView
 from services.central.core.scheduling.cluster.node_documents import said_by_node
+from services.central.core.scheduling.cluster.placement_view import PlacementView
 from services.central.node_messages import MessageBounds, NodeMessages
 from services.central.scheduling.mirrors import SchedulingMirrors
 from services.central.serving.serving import Serving
@@ -28,7 +28,7 @@ LOOK_S = 5.0
 class OfferListener:
     """Hears what nodes offer, as soon as there is a bus."""
 
-    def __init__(self, view: ClusterView, clock: Clock, bus: Callable[[], Awaitable[Bus]]) -> None:
+    def __init__(self, view: PlacementView, clock: Clock, bus: Callable[[], Awaitable[Bus]]) -> None:
         self._view, self._clock, self._bus = view, clock, bus
         self._messages = NodeMessages(NodeOffer, clock, OFFERS, self._take, service=NAME)
 
@@ -51,7 +51,7 @@ class ExtenderController:
 
     def __init__(
         self,
-        view: ClusterView,
+        view: PlacementView,
         mirrors: SchedulingMirrors,
         serving: Serving,
         clock: Clock,

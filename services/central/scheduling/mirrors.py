@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from services.central.core.scheduling.cluster.cluster_view import ClusterView
 from services.central.core.scheduling.cluster.node_documents import measured_node, offering_cnr, schedulable_node
+from services.central.core.scheduling.cluster.placement_view import PlacementView
 from services.central.core.scheduling.cluster.pod_asks import PodSeen, assigned_pod
 from services.central.core.scheduling.cluster.reservations import Reservations
 from shared.core.api_kind import CNRS, NODE_METRICS, NODES, PODS
@@ -16,17 +16,17 @@ class SchedulingMirrors:
     """Nodes, CNRs, NodeMetrics where they are read, and the pods that were given a node."""
 
     def __init__(
-        self, objects: Objects, view: ClusterView, reservations: Reservations, *, node_metrics: bool = True
+        self, objects: Objects, view: PlacementView, reservations: Reservations, *, node_metrics: bool = True
     ) -> None:
         self._view, self._reservations = view, reservations
-        self._pods = objects.mirror(PODS, assigned_pod, _ignore, each=self._pod)
-        nodes = objects.mirror(NODES, schedulable_node, _ignore, each=view.put_node)
+        self._pods = objects.mirror_each(PODS, assigned_pod, self._pod)
+        nodes = objects.mirror_each(NODES, schedulable_node, view.put_node)
         self._needed: list[ObjectMirror[Any]] = [nodes, self._pods]
         # A cluster may have neither kind: then nothing of them is known.
-        cnrs = objects.mirror(CNRS, offering_cnr, _ignore, each=view.put_cnr)
+        cnrs = objects.mirror_each(CNRS, offering_cnr, view.put_cnr)
         self._further: list[ObjectMirror[Any]] = [cnrs]
         if node_metrics:
-            metrics = objects.mirror(NODE_METRICS, measured_node, _ignore, each=view.put_metric)
+            metrics = objects.mirror_each(NODE_METRICS, measured_node, view.put_metric)
             self._further.append(metrics)
 
     @property
@@ -58,7 +58,3 @@ class SchedulingMirrors:
         self._view.put_pod(uid, pod)
         # It is seen where it is, or is gone: it counts nowhere else any more.
         self._reservations.release(uid)
-
-
-def _ignore() -> None:
-    """Each change is told of by itself."""

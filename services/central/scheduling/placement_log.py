@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from pydantic import ValidationError
 
-from services.central.core.scheduling.cluster.judge import Judged
-from services.central.core.scheduling.cluster.placements import Placement
+from services.central.core.scheduling.cluster.judge import JudgedNode
+from services.central.core.scheduling.cluster.placements import SoughtPlace
 from services.central.core.scheduling.cluster.pod_asks import PodSeen
 from services.central.ports.decisions import DecisionLog
 
@@ -16,11 +16,11 @@ class PlacementLog:
 
     def __init__(self, decisions: DecisionLog) -> None:
         self._decisions = decisions
-        self._filtered: Placement | None = None
+        self._filtered: SoughtPlace | None = None
 
-    def filtered(self, pod: PodSeen, judged: Mapping[str, Judged]) -> None:
+    def filtered(self, pod: PodSeen, judged: Mapping[str, JudgedNode]) -> None:
         """A pod was held against nodes."""
-        placement = Placement(pod, judged)
+        placement = SoughtPlace(pod, judged)
         # Nobody asks for scores of one node.
         if placement.fits > 1:
             self._filtered = placement
@@ -33,7 +33,7 @@ class PlacementLog:
         if filtered is not None and filtered.pod.uid == pod.uid:
             self._say(replace(filtered, scores=scores))
 
-    def _say(self, placement: Placement) -> None:
+    def _say(self, placement: SoughtPlace) -> None:
         try:
             self._decisions.say(placement.decided())
         except ValidationError:

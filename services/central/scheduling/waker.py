@@ -1,6 +1,5 @@
 """Wakes schedulers: a pod that the extender kept away is tried again as soon as a Node of the cluster changes."""
 
-from services.central.core.scheduling.cluster.cluster_view import ClusterView
 from services.central.core.scheduling.cluster.judge import Judge, Now
 from services.central.core.scheduling.cluster.node_documents import REFUSES
 from services.central.leadership.each_node import EachNode
@@ -19,10 +18,8 @@ class SchedulerWaker:
     The reclaimed resources in a Node's status wake by themselves.
     """
 
-    def __init__(
-        self, judge: Judge, view: ClusterView, mirrors: SchedulingMirrors, objects: Objects, clock: Clock, wake_s: float
-    ) -> None:
-        self._judge, self._view, self._mirrors, self._objects = judge, view, mirrors, objects
+    def __init__(self, judge: Judge, mirrors: SchedulingMirrors, objects: Objects, clock: Clock, wake_s: float) -> None:
+        self._judge, self._view, self._mirrors, self._objects = judge, judge.view, mirrors, objects
         self._clock, self._wake_s = clock, wake_s
         self._each = EachNode(clock, "scheduler woken")
 

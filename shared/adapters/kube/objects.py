@@ -31,12 +31,22 @@ class KubeObjects:
         *,
         labels: str = "",
         namespace: str = "",
-        each: Callable[[str, T | None], None] | None = None,
     ) -> Mirror[T]:
         """List, watch, and list again."""
         query = {"labelSelector": labels} if labels else {}
         collection = Collection(self._kube, kind.collection(namespace), **query)
-        return Mirror(collection, keep, self._clock, changed=changed, each=each)
+        return Mirror(collection, keep, self._clock, changed=changed)
+
+    def mirror_each(
+        self,
+        kind: ApiKind,
+        keep: Callable[[Mapping[str, Any]], T | None],
+        each: Callable[[str, T | None], None],
+    ) -> Mirror[T]:
+        """List, watch, and list again."""
+        mirror = Mirror(Collection(self._kube, kind.collection()), keep, self._clock)
+        mirror.each = each
+        return mirror
 
     def mirror_one(
         self,

@@ -43,13 +43,14 @@ class Mirror(Generic[T]):
         clock: Clock,
         *,
         changed: Callable[[], None] = lambda: None,
-        each: Callable[[str, T | None], None] | None = None,
         roll: Callable[[], float] = random.random,
     ) -> None:
         self._kube, self._path, self._query = collection.kube, collection.path, collection.query
         self._clock = clock
         self._reader = ObjectReader(keep)
-        self._changed, self._each, self._roll = changed, each, roll
+        self._changed, self._roll = changed, roll
+        self.each: Callable[[str, T | None], None] | None = None
+        """Told of every change by UID, None: it is gone."""
         self._objects: dict[str, T] | None = None
         self._confirmed_at_s: float | None = None
         self.why = "not listed yet"
@@ -120,13 +121,13 @@ class Mirror(Generic[T]):
         return version
 
     def _tell(self, before: Mapping[str, T], now: Mapping[str, T]) -> None:
-        if self._each is None:
+        if self.each is None:
             return
         for uid in before.keys() - now.keys():
-            self._each(uid, None)
+            self.each(uid, None)
         for uid, thing in now.items():
             if before.get(uid) != thing:
-                self._each(uid, thing)
+                self.each(uid, thing)
 
     async def _follow(self, version: str) -> None:
         events = self._kube.watch(self._path, version, timeoutSeconds=WATCH_S, **self._query)
@@ -151,8 +152,8 @@ class Mirror(Generic[T]):
             self._reader.forget(uid)
         else:
             objects[uid] = thing
-        if self._each is not None:
-            self._each(uid, thing)
+        if self.each is not None:
+            self.each(uid, thing)
         self._changed()
 
     def _confirm(self) -> None:

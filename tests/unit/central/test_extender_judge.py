@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.central.core.lost_nodes.lost_node import CnrTaint
-from services.central.core.scheduling.cluster.cluster_view import ClusterView, ViewRules
 from services.central.core.scheduling.cluster.judge import Judge, Now
 from services.central.core.scheduling.cluster.node_reports import (
     MeasuredNode,
@@ -17,6 +16,7 @@ from services.central.core.scheduling.cluster.node_reports import (
     SaidByNode,
     SchedulableNode,
 )
+from services.central.core.scheduling.cluster.placement_view import PlacementView, ViewRules
 from services.central.core.scheduling.cluster.pod_asks import PodAsk, PodAsked, PodSeen
 from services.central.core.scheduling.cluster.reservations import MOST_HELD, Reservations
 from services.central.core.scheduling.cluster.suits import SuitRules, Suits
@@ -47,7 +47,7 @@ def pod(uid: str = "p", ask: PodAsk = BATCH, node: str = "", assigned_at: float 
 @dataclass
 class Rig:
     limits: LoadLimits = field(default_factory=LoadLimits)
-    view: ClusterView = field(default_factory=lambda: ClusterView(ViewRules()))
+    view: PlacementView = field(default_factory=lambda: PlacementView(ViewRules()))
     held: Reservations = field(default_factory=lambda: Reservations(HOLD_S))
 
     def __post_init__(self) -> None:

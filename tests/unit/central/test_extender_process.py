@@ -171,7 +171,7 @@ async def test_before_nodes_and_pods_are_known_nobody_is_answered() -> None:
 
 
 def waker(rig: ExtenderRig) -> SchedulerWaker:
-    return SchedulerWaker(rig.extender.judge, rig.extender.view, rig.extender.mirrors, rig.api, rig.clock, 10)
+    return SchedulerWaker(rig.extender.judge, rig.extender.mirrors, rig.api, rig.clock, 10)
 
 
 def words(rig: ExtenderRig, name: str) -> str | None:

@@ -30,6 +30,7 @@ DOORS = {
     "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
     "services/central/core/profiles/review.py": "AdmissionReviews of the API server",
+    "services/central/scheduling/answers.py": "calls of schedulers",
     "services/qrm/adapters/kernel/kubelet.py": "kubelet's state",
     "services/qrm/app.py": "questions on a pod, of this node's runtime",
     "sublet/doctor/node/node_probe.py": "kubelet's state, for a person",
@@ -139,6 +140,7 @@ def test_pods_of_the_api_server_are_read_at_their_door_alone() -> None:
                        "shared/core/pods/extended_resources.py", "shared/core/pods/resources.py",
                        "services/central/core/profiles/colocated_resources.py",
                        "services/central/core/profiles/pod_claims.py",
+                       "services/central/core/scheduling/cluster/pod_asks.py",
                        "services/central/whatif/pod_amounts.py",
                        "sublet/doctor/cluster/cluster_probe.py"}  # fmt: skip
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from services.central.core.scheduling.amounts import Amounts
-from services.central.core.scheduling.cluster.cluster_view import ClusterView, NodeState
 from services.central.core.scheduling.cluster.cnr_taints import KEEPS_AWAY, keeping_away
+from services.central.core.scheduling.cluster.placement_view import NodeState, PlacementView
 from services.central.core.scheduling.cluster.pod_asks import PodAsked
 from services.central.core.scheduling.cluster.reservations import Reservations
 from services.central.core.scheduling.extender_reply import NodeStanding
@@ -18,7 +18,7 @@ Rule = Literal["fits", "cnr_taint", "reclaimed_fit", "load", "metric_expired"]
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class JudgedNode:
     """What a node is for a pod: the rule that keeps it away, and its figures."""
 
     standing: NodeStanding
@@ -26,7 +26,7 @@ class Judged:
     numbers: Mapping[str, float | str] = field(default_factory=dict)
 
 
-FITS = Judged(NodeStanding(fits=True), "fits")
+FITS = JudgedNode(NodeStanding(fits=True), "fits")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,30 +64,30 @@ class NodeLeft:
 class Judge:
     """Holds pods against nodes, with what is on its way there."""
 
-    def __init__(self, view: ClusterView, reservations: Reservations, limits: LoadLimits) -> None:
-        self._view, self._reservations, self._limits = view, reservations, limits
+    def __init__(self, view: PlacementView, reservations: Reservations, limits: LoadLimits) -> None:
+        self.view, self._reservations, self._limits = view, reservations, limits
 
     def looking(self, pod: PodAsked) -> Looking:
         """A pod that looks for a node."""
         ask = pod.seen.ask
         ceiling = Ceiling.of(self._limits, prod=ask.prod, daemonset=ask.daemonset)
-        return Looking(pod, ask.reclaimed, self._view.estimate(ask), ceiling)
+        return Looking(pod, ask.reclaimed, self.view.estimate(ask), ceiling)
 
-    def judged(self, looking: Looking, nodes: Iterable[str], now: Now) -> dict[str, Judged]:
+    def judged(self, looking: Looking, nodes: Iterable[str], now: Now) -> dict[str, JudgedNode]:
         """Of each node; one of which nothing is known takes the pod, for the scheduler knows the Node itself."""
-        return {node: self._verdict(looking, self._view.state(node, now.monotonic_s), now) for node in nodes}
+        return {node: self._verdict(looking, self.view.state(node, now.monotonic_s), now) for node in nodes}
 
     def fits_without(self, looking: Looking, node: str, victims: Iterable[str], now: Now) -> bool:
         """Whether a pod could come once these pods, by UID, are gone; what they use is not known, so load says nothing.
 
         The other pods on their way count on: room that is made for this one is not theirs.
         """
-        state = self._view.state(node, now.monotonic_s)
+        state = self.view.state(node, now.monotonic_s)
         if state.taints and keeping_away(state.taints, looking.pod.seen.ask.qos, looking.pod.tolerations):
             return False
         if not looking.asks_reclaimed or state.offered is None:
             return True
-        there = self._view.pods.of(node).pods
+        there = self.view.pods.of(node).pods
         gone = [there[uid].ask.reclaimed for uid in set(victims) if uid in there]
         taken = dict(self.left(looking, state).requested)
         for amounts in gone:
@@ -96,7 +96,7 @@ class Judge:
 
     def refuses(self, node: str, now: Now) -> str:
         """What keeps pods away from a node whatever they ask for, in words that change as little as that does."""
-        state = self._view.state(node, now.monotonic_s)
+        state = self.view.state(node, now.monotonic_s)
         why = [f"taint {key}" for key in sorted({one.key for one in state.taints if one.effect in KEEPS_AWAY})]
         ceiling = Ceiling.of(self._limits, prod=False, daemonset=False)
         if ceiling is None or state.load is None or state.expected is None:
@@ -120,18 +120,18 @@ class Judge:
                 continue
             requested = together(requested, ask.reclaimed)
             if expected is not None:
-                coming = self._view.estimate(ask)
+                coming = self.view.estimate(ask)
                 prod = together(expected.prod, coming) if ask.prod else expected.prod
                 expected = ExpectedUse(together(expected.everything, coming), prod)
         return NodeLeft(requested, expected)
 
-    def _verdict(self, looking: Looking, state: NodeState, now: Now) -> Judged:
+    def _verdict(self, looking: Looking, state: NodeState, now: Now) -> JudgedNode:
         pod = looking.pod
         away = keeping_away(state.taints, pod.seen.ask.qos, pod.tolerations) if state.taints else ()
         if away:
             # Nobody who makes room takes a taint away with it.
             why = f"CNR taint {away[0].key} is not tolerated"
-            return Judged(NodeStanding(False, why, unresolvable=True), "cnr_taint", {"key": away[0].key})
+            return JudgedNode(NodeStanding(False, why, unresolvable=True), "cnr_taint", {"key": away[0].key})
         left = self.left(looking, state)
         # Without any offer that is known the Node's own amounts speak, which the scheduler has looked at.
         if looking.asks_reclaimed and state.offered is not None:
@@ -140,7 +140,7 @@ class Judge:
                 return _lacking(lacking, looking.reclaimed, state.offered, left.requested)
         return self._load_verdict(looking, state, left.expected, now)
 
-    def _load_verdict(self, looking: Looking, state: NodeState, expected: ExpectedUse | None, now: Now) -> Judged:
+    def _load_verdict(self, looking: Looking, state: NodeState, expected: ExpectedUse | None, now: Now) -> JudgedNode:
         if looking.ceiling is None or state.load is None or expected is None:
             return FITS
         age_s = now.wall_s - state.load.measured_s
@@ -152,14 +152,14 @@ class Judge:
         resource = found.reason.partition(":")[2]
         if not resource:
             why = f"{found.reason}: measured {age_s:.0f} s ago"
-            return Judged(NodeStanding(False, why), "metric_expired", {"age_s": round(age_s, 1)})
+            return JudgedNode(NodeStanding(False, why), "metric_expired", {"age_s": round(age_s, 1)})
         percent, most = found.usage_percent[resource], looking.ceiling.percents[resource]
         why = f"{found.reason}: {percent} % with this pod, at most {most} %"
         numbers: dict[str, float | str] = {"resource": resource, "percent": percent, "most_percent": most}
-        return Judged(NodeStanding(False, why), "load", numbers)
+        return JudgedNode(NodeStanding(False, why), "load", numbers)
 
 
-def _lacking(names: Sequence[str], request: Amounts, offered: Amounts, taken: Amounts) -> Judged:
+def _lacking(names: Sequence[str], request: Amounts, offered: Amounts, taken: Amounts) -> JudgedNode:
     left = {name: max(0, offered.get(name, 0) - taken.get(name, 0)) for name in names}
     why = "; ".join(
         f"Insufficient {name}: asks for {request[name]}, {left[name]} of {offered.get(name, 0)} left" for name in names
@@ -171,4 +171,4 @@ def _lacking(names: Sequence[str], request: Amounts, offered: Amounts, taken: Am
         "left": left[first],
         "offered": offered.get(first, 0),
     }
-    return Judged(NodeStanding(False, why), "reclaimed_fit", numbers)
+    return JudgedNode(NodeStanding(False, why), "reclaimed_fit", numbers)

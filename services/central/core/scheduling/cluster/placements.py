@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.central.core.scheduling.cluster.judge import Judged
+from services.central.core.scheduling.cluster.judge import JudgedNode
 from services.central.core.scheduling.cluster.pod_asks import PodSeen
 from shared.contracts.cluster.decision import Decided, DecidedObject
 from shared.contracts.envelope import Reason
@@ -14,11 +14,11 @@ MOST_REFUSING, MOST_SUITING = 40, 20
 
 
 @dataclass(frozen=True, slots=True)
-class Placement:
+class SoughtPlace:
     """A pod, what each node that was asked about is for it, and the scores of those that take it; None: not asked."""
 
     pod: PodSeen
-    judged: Mapping[str, Judged]
+    judged: Mapping[str, JudgedNode]
     scores: Mapping[str, int] | None = None
 
     @property

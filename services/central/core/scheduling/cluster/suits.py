@@ -3,8 +3,8 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from services.central.core.scheduling.cluster.cluster_view import ClusterView, NodeState
 from services.central.core.scheduling.cluster.judge import Judge, Looking, NodeLeft, Now
+from services.central.core.scheduling.cluster.placement_view import NodeState, PlacementView
 from services.central.core.scheduling.load.expected_use import together
 from services.central.core.scheduling.load.filter import EXPIRATION_S
 from services.central.core.scheduling.load.score import load_score
@@ -22,7 +22,7 @@ class SuitRules:
 class Suits:
     """Scores nodes for pods."""
 
-    def __init__(self, view: ClusterView, judge: Judge, rules: SuitRules) -> None:
+    def __init__(self, view: PlacementView, judge: Judge, rules: SuitRules) -> None:
         self._view, self._judge, self._rules = view, judge, rules
 
     def scores(self, looking: Looking, nodes: Iterable[str], now: Now) -> dict[str, int]:

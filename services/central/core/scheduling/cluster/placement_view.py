@@ -78,7 +78,7 @@ class ByName(Generic[T]):
         return self._things
 
 
-class ClusterView:
+class PlacementView:
     """Told of every change; what depends on a node alone is worked out once a change, not once a pod."""
 
     def __init__(self, rules: ViewRules) -> None:
