@@ -80,9 +80,20 @@ def answer(known: Mapping[str, DecisionKind], kind: Any, inputs: Any) -> dict[st
     except Refused as refusal:
         nothing = dict.fromkeys(decision.outputs.model_fields)
         outputs = nothing | {"error": refusal.reason, "message": str(refusal)}
+    except OverflowError as error:
+        raise _too_large(kind) from error
     except Exception as error:  # one failing question must not stop the stream
         raise Malformed(f"{kind}: {type(error).__name__}: {error}", reason="internal") from error
+    try:
+        json.dumps(outputs, allow_nan=False)
+    except ValueError as error:
+        raise _too_large(kind) from error
     return {name: value for name, value in outputs.items() if value is not None or name not in REFUSAL_FIELDS}
+
+
+def _too_large(kind: Any) -> Malformed:
+    return Malformed(f"{kind}: a number is too large or too small for any machine: give the real one",
+                     reason="invalid_input")  # fmt: skip
 
 
 def ask(known: Mapping[str, DecisionKind], kind: str, text: str | bytes) -> tuple[str, bool]:

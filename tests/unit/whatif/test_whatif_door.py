@@ -1,6 +1,7 @@
 """The door to the decisions: malformed questions, streams, listing, schemas, exit codes, the same bytes every time."""
 
 import json
+import math
 from typing import Annotated, Any
 
 import pytest
@@ -165,7 +166,7 @@ def halve(question: Number) -> Half:
         raise ZeroDivisionError("thirteen")
     if question.value % 2:
         raise Refused("odd", reason="odd")
-    return Half(half=question.value / 2)
+    return Half(half=question.value / 2 if question.value < 1 << 2000 else math.inf)
 
 
 def test_a_decision_that_fails_is_an_internal_error_and_the_next_line_is_answered() -> None:
@@ -174,6 +175,16 @@ def test_a_decision_that_fails_is_an_internal_error_and_the_next_line_is_answere
     failed, refused, done = (json.loads(line) for line in stream(known, lines))
     assert failed["error"] == {"code": "internal", "message": "halve: ZeroDivisionError: thirteen"}
     assert refused["outputs"] == {"half": None, "error": "odd", "message": "odd"}
+    assert done["outputs"] == {"half": 2.0}
+
+
+@pytest.mark.parametrize("value", [1 << 1500, 1 << 2000], ids=["an overflow", "an answer that is no finite number"])
+def test_a_number_beyond_any_machine_is_refused_and_the_next_line_is_answered(value: int) -> None:
+    known = {"halve": DecisionKind("halve", "test", "Halve.", Number, Half, halve)}
+    lines = [json.dumps({"id": n, "kind": "halve", "inputs": {"value": n}}) for n in (value, 4)]
+    refused, done = (json.loads(line) for line in stream(known, lines))
+    assert refused["error"]["code"] == "invalid_input"
+    assert "too large" in refused["error"]["message"]
     assert done["outputs"] == {"half": 2.0}
 
 
