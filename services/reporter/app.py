@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from services.reporter.batch_node_offer import BatchNodeOffer
+from services.reporter.cluster.report import ClusterReport
 from services.reporter.core.field import FieldView, Fragment
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import JudgedView, cnr, fragments, must_write
@@ -45,6 +46,7 @@ class ReporterApp:
         self._offer, self._batch = ReclaimedNodeOffer(settings), BatchNodeOffer(settings)
         self._mid = MidNodeOffer(settings, ports.past)
         self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings, self._mid.lent)
+        self._cluster = ClusterReport(self._wire, settings, self._switch, ports.withdrawn)
         self._statuses, self._statuses_wanted = ResourceStatusReport(ports.pods), asyncio.Event()
         self._want_statuses(settings)
         self._allocation: Newest[Allocation] | None = None
@@ -71,6 +73,7 @@ class ReporterApp:
             if self._side_task.run is not None:
                 tasks.create_task(self._side_task.run(), name="reporter-side-task")
             tasks.create_task(self._node_metric.run(self._sample, self._switch), name="reporter-node-metric")
+            tasks.create_task(self._cluster.run(), name="reporter-cluster")
             tasks.create_task(self._write_statuses_forever(), name="reporter-resource-statuses")
             await self._report_forever(self._allocation)
 
@@ -135,6 +138,8 @@ class ReporterApp:
             return
         now = self._clock.monotonic()
         view, since_written_s, refresh_s = self._view(now), now - self._written_at, self._settings.refresh_s
+        # Before the write: on the bus a fall is heard at once, however slow the API server is.
+        await self._cluster.say_offer(view, self._sample.age_s if self._sample else None)
         if self._judged is not None and self._written is not None and since_written_s < refresh_s:
             self._judged = self._judged.passed_over(view, self._fields, self._written, now)
             if self._judged is not None:
@@ -255,6 +260,7 @@ class ReporterApp:
             "batch": self._batch.state(),
             "mid": self._mid.state(),
             "node_metric": self._node_metric.state(),
+            "cluster": self._cluster.state(),
             "allocation_age_s": self._allocation.age_s if self._allocation else None,
             "sample": sample.ref if sample else None,
             "sample_age_s": self._sample.age_s if self._sample else None,
@@ -272,6 +278,7 @@ class ReporterApp:
         self._batch.reconfigure(settings)
         self._mid.reconfigure(settings)
         self._node_metric.reconfigure(settings)
+        self._cluster.reconfigure(settings)
         self._want_statuses(settings)
         self._settings = settings
 

@@ -42,6 +42,7 @@ def _of_a_cluster(context: Context) -> ReporterPorts:
         node,
         side_task,
         lambda: node.seen,
+        lambda: node.withdrawn,
         objects=KubeObjects(kube, context.clock, manager=node_metric_report.MANAGER),
         pods=KubeObjects(kube, context.clock, manager=resource_status_report.MANAGER),
     )

@@ -29,6 +29,8 @@ class ReporterPorts:
     side_task: SideTask = field(default_factory=SideTask)
     seen: Callable[[], Mapping[str, Any] | None] | None = None
     """The Node as it was last read, None before; no such function where there is no API server."""
+    withdrawn: Callable[[], bool] = lambda: False
+    """Whether central has taken the node's resources from sale."""
     objects: Objects | None = None
     """Objects of the API server, where there is one: the NodeMetric is written there."""
     pods: Objects | None = None

@@ -19,11 +19,14 @@ from services.reporter.core.node_metric.collect_policy import (
 )
 from services.reporter.core.smoothing import SmoothingRules
 from services.reporter.core.window import WindowRules
+from shared.contracts.cluster.figures import MAX_LABELS, LabelKey
 from shared.contracts.services import NODE_SERVICES
 from shared.core.quantities import Seconds
 from shared.settings import Settings
 
 NAME = "reporter"
+MOST_LABELS = MAX_LABELS - 2
+"""Beside two of our own."""
 
 
 PartPercent = Annotated[int, Field(ge=0, le=100)]
@@ -134,6 +137,17 @@ class NodeMetricSettings(Settings):
         return CollectPolicy(self.aggregate_s, self.report_s, tuple(sorted(set(self.windows_s))), self.memory)
 
 
+class ClusterMessageSettings(Settings):
+    """What the node tells the cluster over the bus; the chart switches on what somebody there reads."""
+
+    offer: bool = False
+    """Says what is offered and used (NodeOffer): at once when the offer changes, and every 10 seconds."""
+    figures: bool = False
+    """Says the series of node, pods and containers (PodFigures) every 15 seconds."""
+    labels: Annotated[tuple[LabelKey, ...], Field(max_length=MOST_LABELS)] = ("app", "app.kubernetes.io/name")
+    """Labels of pods that stand beside their series; a pod without one goes without."""
+
+
 class ReporterSettings(Settings):
     """How often the node speaks for itself, and how old its inputs may be."""
 
@@ -168,6 +182,8 @@ class ReporterSettings(Settings):
     """Koordinator's mid resources; off unless `enabled`."""
     node_metric: NodeMetricSettings = NodeMetricSettings()
     """Koordinator's NodeMetric; off unless `enabled`."""
+    cluster: ClusterMessageSettings = ClusterMessageSettings()
+    """What the node tells the cluster over the bus; off unless `offer` or `figures` say so."""
     fields: dict[str, dict[str, Any]] = {}
     """Settings of single report fields, by the field's name: `fields: {reclaimed: {min_rise_cpu_millis: 100}}`."""
 

@@ -8,14 +8,10 @@ so; the older shape has no such shares.
 
 from typing import Any
 
+from services.reporter.core.cluster.numa_zones import NumaZone, numa_zones, reclaimed_shares
 from services.reporter.core.field import FieldSettings, FieldView, Fragment, NumaShare, ReportField, changed, plain
-from shared.contracts.allocation import Allocation
 from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
-from shared.contracts.sample import NodeSample, NumaReading
-from shared.core.cgroups.layout import RECLAIM, RESERVE
-from shared.core.cpus.cpuset import CpuSet
-from shared.core.cpus.shares import shared_out
 
 OFFERS = (RECLAIMED_CPU, BATCH_CPU, BATCH_MEMORY)
 """They move with every sample: the fields that offer them for the node say what cannot wait."""
@@ -25,9 +21,9 @@ def fragment(view: FieldView) -> Fragment | None:
     """The zones, ascending by number; None where the sample names no NUMA node."""
     if view.sample is None or not view.sample.numas:
         return None
-    numas = sorted(view.sample.numas, key=lambda numa: numa.numa)
-    facts = {numa.numa: _facts(numa, view.sample, view.allocation) for numa in numas}
-    reclaimed = _reclaimed(view, numas)
+    numas = list(numa_zones(view.sample, view.allocation))
+    facts = {numa.numa: _facts(numa, applied=view.allocation is not None) for numa in numas}
+    reclaimed = _reclaimed(view)
     zone = {n: _zone(n, facts[n], reclaimed.get(n, {}), _batch(view, n)) for n in facts}
     sockets: dict[int, list[int]] = {}
     for numa in numas:
@@ -47,15 +43,15 @@ def fragment(view: FieldView) -> Fragment | None:
     return {"status": {"topologyZone": zones, "topologyStatus": {"sockets": older}}}
 
 
-def _reclaimed(view: FieldView, numas: list[NumaReading]) -> dict[int, dict[str, dict[str, str]]]:
+def _reclaimed(view: FieldView) -> dict[int, dict[str, dict[str, str]]]:
     """Shares of the reported offer and of the applied one, by NUMA node; empty where no CPU of the pool is known."""
-    pool = view.allocation.pool(RECLAIM) if view.allocation else None
-    if view.allocation is None or pool is None:
+    if view.allocation is None or view.sample is None:
         return {}
-    pool_cpus = {numa.numa: len(CpuSet.parse(pool.cpus) & CpuSet.parse(numa.cpus)) for numa in numas}
     applied = view.allocation.reclaimed_cpu_millis
-    capacity = shared_out(applied, pool_cpus)
-    allocatable = shared_out(view.offered.cpu_millis if view.offered else applied, pool_cpus)
+    offered = view.offered.cpu_millis if view.offered else applied
+    capacity, allocatable = (
+        reclaimed_shares(view.allocation, view.sample.numas, amount) for amount in (applied, offered)
+    )
     return {
         number: {
             "allocatable": {RECLAIMED_CPU: format_units(allocatable[number])},
@@ -84,27 +80,19 @@ def _zone(
     return zone | ({"allocations": facts["allocations"]} if "allocations" in facts else {})
 
 
-def _facts(numa: NumaReading, sample: NodeSample, allocation: Allocation | None) -> dict[str, Any]:
+def _facts(zone: NumaZone, *, applied: bool) -> dict[str, Any]:
     """Capacity of one NUMA node; allocatable and allocations only where an allocation says what is in force."""
-    cpus = CpuSet.parse(numa.cpus)
-    # A NUMA node may have memory alone.
-    capacity = {"cpu": format_units(len(cpus))} if cpus else {}
-    if numa.memory_total_bytes is not None:
-        capacity["memory"] = format_units(numa.memory_total_bytes)
+    capacity = {} if zone.cpus is None else {"cpu": format_units(zone.cpus)}
+    if zone.memory_bytes is not None:
+        capacity["memory"] = format_units(zone.memory_bytes)
     facts: dict[str, Any] = {"capacity": capacity}
-    if allocation is None:
+    if not applied:
         return facts
-    if cpus:
-        reserve = allocation.pool(RESERVE)
-        free = cpus - CpuSet.parse(reserve.cpus) if reserve else cpus
-        facts["allocatable"] = {"cpu": format_units(len(free))}
-    pods = {reading.pod.uid: reading.pod for reading in sample.pods}
-    # A pod whose CPUs span NUMA nodes is bound to none of them: counting its request here would count it twice.
-    bound = [p for p in allocation.pods if p.uid in pods and p.cpus and CpuSet.parse(p.cpus) <= cpus]
-    if bound:
+    if zone.free_cpus is not None:
+        facts["allocatable"] = {"cpu": format_units(zone.free_cpus)}
+    if zone.bound:
         facts["allocations"] = [
-            {"consumer": f"{p.namespace}/{p.name}/{p.uid}", "requests": _requests(pods[p.uid])}
-            for p in sorted(bound, key=lambda p: (p.namespace, p.name, p.uid))
+            {"consumer": f"{pod.namespace}/{pod.name}/{pod.uid}", "requests": _requests(pod)} for pod in zone.bound
         ]
     return facts
 

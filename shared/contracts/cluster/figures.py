@@ -19,9 +19,10 @@ MAX_SERIES = 64
 """Most series of one kind of object."""
 MAX_LABELS = 16
 
+LABEL_CHARACTERS, LABEL_PATTERN = 63, r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$"
 SeriesName = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,62}$")]
 LabelKey = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9]([-A-Za-z0-9_./]{0,315}[A-Za-z0-9])?$")]
-LabelValue = Annotated[str, StringConstraints(max_length=63, pattern=r"^([A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?)?$")]
+LabelValue = Annotated[str, StringConstraints(max_length=LABEL_CHARACTERS, pattern=LABEL_PATTERN)]
 """As the API server takes a label's value."""
 FigureValue = Annotated[int, Field(ge=0, le=1 << 62)] | Amount
 Columns = Annotated[dict[SeriesName, tuple[FigureValue | None, ...]], Field(max_length=MAX_SERIES)]

@@ -120,12 +120,12 @@ class NodeOffer(Message):
     numas: Annotated[tuple[OfferedNuma, ...], Field(max_length=MAX_NUMAS)] = ()
     usage_age_s: Amount | None = None
     """Age of the sample behind all uses; None: none is new enough, and no use is told."""
+    window_s: Amount | None = None
+    """Over which `used` and the uses of `pods` are averaged, as far as they were measured."""
     used: ResourceAmounts = ResourceAmounts()
-    """What the node uses now."""
+    """What the node uses."""
     windows: Annotated[tuple[WindowUsage, ...], Field(max_length=MAX_WINDOWS)] = ()
-    """The same over windows, ascending; one that was measured for less than half of its length is left out."""
-    pod_window_s: Amount | None = None
-    """Over which the uses of `pods` are averaged."""
+    """The same over longer windows, ascending; one of which less than half was measured is left out."""
     pods: PodUses = PodUses()
     pods_left_out: Count = 0
     """Pods of the node that are not in `pods`, because the message would be longer than its readers read."""

@@ -83,7 +83,7 @@ def test_a_message_is_as_old_as_it_says_by_our_clock() -> None:
                    cpu_millis=(1500,), memory_bytes=(None,))  # fmt: skip
     window = WindowUsage(window_s=300, used={"p95": ResourceAmounts(cpu_millis=6000)})
     message = offer(reclaimed=ResourceAmounts(cpu_millis=44_000, memory_bytes=1 << 30), usage_age_s=2.5,
-                    used=ResourceAmounts(cpu_millis=4000), windows=(window,), pod_window_s=30, pods=pods)  # fmt: skip
+                    used=ResourceAmounts(cpu_millis=4000), windows=(window,), window_s=30, pods=pods)  # fmt: skip
     found = said_by_node(message, heard_s=7.0, wall_s=1000.0)
     assert (found.heard_s, found.offered) == (7.0, OFFER)
     assert found.load is not None

@@ -25,8 +25,7 @@ def node_offer(envelope: dict[str, Any]) -> NodeOffer:
         topology_policy="numeric_container",
         numas=(OfferedNuma(numa=0, socket=0, capacity=AMOUNTS, allocatable=AMOUNTS, reclaimed_cpu_millis=2000,
                            allocations=(NumaAllocation(uid="1f3a-5b", dedicated=True, requests=AMOUNTS),)),),
-        usage_age_s=1.5, used=AMOUNTS, windows=(WindowUsage(window_s=300.0, used={"p95": AMOUNTS}),),
-        pod_window_s=60.0,
+        usage_age_s=1.5, window_s=60.0, used=AMOUNTS, windows=(WindowUsage(window_s=300.0, used={"p95": AMOUNTS}),),
         pods=PodUses(uids=("1f3a-5b",), namespaces=("team-a",), names=("encode",), qos=("shared_cores",),
                      prod=(True,), cpu_millis=(1500,), memory_bytes=(None,)),
         pods_left_out=1,
@@ -43,7 +42,7 @@ def pod_figures(envelope: dict[str, Any]) -> PodFigures:
         pods=FiguredPods(uids=("1f3a-5b",), namespaces=("team-a",), names=("encode",),
                          labels={"qos_level": ("shared_cores",), "pool": ("share",), "app": (None,)},
                          series={"pod_cpu_usage": (1.5,), "pod_memory_usage": (None,)}),
-        containers=FiguredContainers(pods=(0,), names=("main",), series={"pod_cpu_usage": (1.5,)}),
+        containers=FiguredContainers(pods=(0,), names=("main",), series={"container_cpu_usage": (1.5,)}),
         pods_left_out=0,
     )  # fmt: skip
 

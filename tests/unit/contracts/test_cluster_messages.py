@@ -44,7 +44,7 @@ def test_figures_come_back_with_their_labels_and_without_what_is_not_known() -> 
         FigureRow("nodes", "", NODE, here | {"numa": "1"}, {"numa_memory_usage": 2}),
         FigureRow("nodes", "", NODE, here | {"pool": "share"}, {"node_advisor_pool_load_1min": 2.5}),
         FigureRow("pods", "team-a", "encode", here | pod, {"pod_cpu_usage": 1.5}),
-        FigureRow("pods", "team-a", "encode", here | pod | {"container": "main"}, {"pod_cpu_usage": 1.5}),
+        FigureRow("pods", "team-a", "encode", here | pod | {"container": "main"}, {"container_cpu_usage": 1.5}),
     ]
 
 

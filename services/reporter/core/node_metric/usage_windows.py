@@ -70,6 +70,12 @@ class UsageWindow:
         """The mean of a window; None where one of both is not known."""
         return _both(self._cpu.window(window_s, now_s).mean, self._memory.window(window_s, now_s).mean)
 
+    def mean_parts(self, window_s: float, now_s: float) -> tuple[int | None, int | None]:
+        """The means of CPU and of memory, each None where it is not known."""
+        means = (self._cpu.window(window_s, now_s).mean, self._memory.window(window_s, now_s).mean)
+        cpu_millis, memory_bytes = (None if mean is None else round(mean) for mean in means)
+        return cpu_millis, memory_bytes
+
     def percentiles(self, window_s: float, now_s: float) -> dict[str, UsedResources]:
         """Mean and percentiles by Koordinator's names; nothing where less than half of the window was measured."""
         cpu, memory = self._cpu.window(window_s, now_s), self._memory.window(window_s, now_s)

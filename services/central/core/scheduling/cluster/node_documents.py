@@ -81,7 +81,7 @@ def said_by_node(offer: NodeOffer, heard_s: float, wall_s: float) -> SaidByNode:
         for statistic, amounts in window.used.items()
     }
     # By our clock, not the node's: pods' times are those of other machines, too, and one clock is wrong once.
-    load = LoadReport(wall_s - offer.usage_age_s, used, aggregated, pods, offer.pod_window_s or REPORT_INTERVAL_S)
+    load = LoadReport(wall_s - offer.usage_age_s, used, aggregated, pods, offer.window_s or REPORT_INTERVAL_S)
     return SaidByNode(heard_s, offered, load)
 
 

@@ -1,0 +1,1 @@
+"""What this node tells the cluster over the bus, where somebody there wants it."""
