@@ -12,10 +12,11 @@ from services.central.adapters.config_objects import ConfigObjects
 from services.central.adapters.decisions import BusDecisions
 from services.central.adapters.node_entries import NodeEntries
 from services.central.adapters.node_marks import NodeMarks
-from services.central.adapters.pod_evictions import LostPodEvictions
+from services.central.adapters.pod_evictions import TIDE, AnnouncedEvictions
 from services.central.adapters.reclaimed_pods import KubeReclaimedPods
 from services.central.adapters.slo_objects import SloObjects
 from services.central.adapters.streams import FactStreams
+from services.central.adapters.tide.objects import tide_ports
 from services.central.adapters.watched_file import WatchedFile
 from services.central.app import CentralApp
 from services.central.cluster import ClusterControllers, LeaderControllers
@@ -35,6 +36,7 @@ from services.central.ports.nodes import NodePorts
 from services.central.settings import NAME, CentralSettings, KubernetesSettings, LoginSettings
 from services.central.slo.controller import NodeSloController, SloView
 from services.central.slo.follower import SloFollower
+from services.central.tide.controller import TideController
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan
@@ -112,7 +114,7 @@ def build_cluster(
         marks=NodeMarks(objects),
         conditions=CnrConditions(objects, clock),
         pods=KubeReclaimedPods(objects, clock, settings.agent),
-        evictions=LostPodEvictions(access.wire.bus, clock, leader, access.evictor),
+        evictions=AnnouncedEvictions(access.wire.bus, clock, leader, access.evictor),
     )
     config_ports = ConfigPorts(
         companions={kind: Companions(objects, clock, kind) for kind in (CNRS, CNCS)},
@@ -129,6 +131,11 @@ def build_cluster(
         slo = NodeSloController(view, SloObjects(objects, clock, settings.slo), clock, settings)
     decisions = BusDecisions(access.wire)
     further: dict[str, LeaderController] = {"decisions": decisions}
+    if settings.tide.enabled:
+        evictions = AnnouncedEvictions(access.wire.bus, clock, leader, access.evictor, TIDE)
+        moved = asyncio.Event()
+        tide = tide_ports(objects, moved.set, evictions, decisions)
+        further["tide"] = TideController(tide, settings.tide, clock, switch, moved)
     return ClusterControllers(leader, LeaderControllers(nodes, configs, slo, further), mirrors, access.close)
 
 

@@ -151,6 +151,23 @@ class SloConfigMapSettings(Settings):
         return f"{self.namespace}/{self.name}"
 
 
+class TideSettings(Settings):
+    """How nodes change between services and batch work; off unless `enabled`, for pods and pools are watched then."""
+
+    enabled: bool = False
+    """Whether TideNodePool objects are worked on."""
+    pass_s: Annotated[float, Field(ge=1, le=300)] = 10.0
+    """A pass also without any change, and least time between two nodes of a pool that go to the batch side."""
+    settle_s: Annotated[float, Field(ge=0.1, le=60)] = 1.0
+    """How long changes are collected before a pass: one node changes sides in each."""
+    hold_s: Annotated[float, Field(ge=1, le=86400)] = 600.0
+    """A node that changed sides, or could not be emptied, stays for so long."""
+    empty_limit_s: Annotated[float, Field(ge=10, le=86400)] = 600.0
+    """A node that goes to the batch side is given up when services' pods have not left after so long."""
+    give_back_limit_s: Annotated[float, Field(ge=10, le=86400)] = 120.0
+    """A node that services need is theirs after so long, also against the disruption budgets of batch work."""
+
+
 class KubernetesSettings(Settings):
     """Central on substrate kubernetes."""
 
@@ -173,6 +190,8 @@ class KubernetesSettings(Settings):
     """How the scheduler extender, a process of its own, answers schedulers."""
     slo: SloConfigMapSettings = SloConfigMapSettings()
     """Koordinator's ConfigMap; off unless `enabled`."""
+    tide: TideSettings = TideSettings()
+    """Nodes that change between services and batch work; off unless `enabled`."""
     node_lease_s: Seconds = 40.0
     """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
 

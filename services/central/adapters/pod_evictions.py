@@ -1,4 +1,4 @@
-"""The eviction of a lost node's pod: the intent is announced, the pod evicted, the event published."""
+"""The evictions of central: the intent is announced, the pod evicted, the event published."""
 
 import math
 from collections import deque
@@ -25,12 +25,37 @@ from shared.wire import Wire
 
 log = structlog.get_logger()
 
-PLUGIN = "lost-node"
 EPISODE = 0
 """One intent for each pod: whoever evicts it again means the same eviction."""
 KEPT, KEPT_EVENTS = 50, 2_000
 BUDGET_S = 5.0
 """For each publication: the leader's pass waits for it."""
+
+
+@dataclass(frozen=True, slots=True)
+class EvictionCause:
+    """For what pods are evicted, as intents, events and the pods' owners are told it."""
+
+    plugin: str
+    rule: str
+    title: str
+    """How the text of an event begins."""
+    why: str
+    """Of a pod on `{node}`."""
+
+
+LOST_NODE = EvictionCause(
+    plugin="lost-node",
+    rule="the node's agent is lost while the node lives",
+    title="Evict pod of lost node",
+    why="the agent of node {node} is lost",
+)
+TIDE = EvictionCause(
+    plugin="tide",
+    rule="the node changes between services and batch work, and the pod belongs to the side that it leaves",
+    title="Evict pod of node that changes sides",
+    why="node {node} changes between services and batch work",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,11 +116,13 @@ class _EventsOnce:
         return renamed
 
 
-class LostPodEvictions:
+class AnnouncedEvictions:
     """Evicts by the API server, and publishes each step. No ledger: a new leader reads anew which pods there are."""
 
-    def __init__(self, bus: Bus, clock: Clock, leader: Leader, evictor: EvictionActuator) -> None:
-        self._bus, self._clock, self._leader = bus, clock, leader
+    def __init__(
+        self, bus: Bus, clock: Clock, leader: Leader, evictor: EvictionActuator, cause: EvictionCause = LOST_NODE
+    ) -> None:
+        self._bus, self._clock, self._leader, self._cause = bus, clock, leader, cause
         self._procedure = EvictionProcedure(evictor, "central")
         # Whoever else has an intent for the pod goes first: the next pass begins anew, behind it.
         self._intents = IntentStream(bus, under_another_id, yields_to=lambda _received: True)
@@ -137,25 +164,25 @@ class LostPodEvictions:
         """Who speaks, and what intent and events have in common."""
         wire = self._wires.setdefault(node, Wire(self._bus, self._clock, node=node, service="central"))
         return wire, {
-            "intent_id": intent_id(node, pod.uid, PLUGIN, EPISODE),
+            "intent_id": intent_id(node, pod.uid, self._cause.plugin, EPISODE),
             "namespace": pod.namespace,
             "pod": pod.name,
             "pod_uid": pod.uid,
             "qos": pod.qos,
-            "plugin": PLUGIN,
+            "plugin": self._cause.plugin,
             "scope": "node",
             "grace_s": pod.grace_s,
         }
 
     async def _carry_out(self, node: str, pod: Pod, objection: Callable[[Pod], str]) -> Ruling:
         """What became of it; without a step it is not known yet, or a budget is waited for."""
-        order = EvictionOrder(pod, pod.grace_s, f"the agent of node {node} is lost")
+        order = EvictionOrder(pod, pod.grace_s, self._cause.why.format(node=node))
         checks = _ChecksOfPod(pod, objection, self._leader)
         ruling = await self._procedure.rehearse(order, checks)
         return await self._procedure.request(order, checks) if ruling.step == "requested" else ruling
 
     async def _announce(self, wire: Wire, facts: dict[str, Any]) -> None:
-        reason = Reason(rule="the node's agent is lost while the node lives", numbers={"epoch": self._leader.epoch})
+        reason = Reason(rule=self._cause.rule, numbers={"epoch": self._leader.epoch})
         intent = wire.stamp(EvictionIntent, episode=EPISODE, epoch=self._leader.epoch, why=(reason,), **facts)
         message = intent_message(intent)
         # Behind what is there now, which may be this central's own of the last pass: the write fails where another
@@ -166,9 +193,7 @@ class LostPodEvictions:
     async def _publish(self, wire: Wire, facts: dict[str, Any], phase: Phase, detail: str) -> None:
         """Publish the event, once in this life; of one that cannot be stored the log tells."""
         detail = detail[:MAX_DETAIL]
-        event = wire.stamp(
-            EvictionEvent, phase=phase, detail=detail, message=f"Evict pod of lost node: {detail}", **facts
-        )
+        event = wire.stamp(EvictionEvent, phase=phase, detail=detail, message=f"{self._cause.title}: {detail}", **facts)
         await self._events.publish(event_message(event))
 
     def state(self) -> list[dict[str, str]]:

@@ -36,6 +36,9 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     f"{NODE_SLOS.plural}.{NODE_SLOS.group}": (
         "spec.resourceUsedThresholdWithBE", "spec.resourceQOSStrategy", "spec.cpuBurstStrategy", "spec.systemStrategy",
         "spec.hostApplications"),
+    "tidenodepools.tide.katalyst.kubewharf.io": (
+        "spec.nodeConfigs", "spec.evictStrategy", "spec.schedule", "status.reserveNodes", "status.tideNodes",
+        "status.changing", "status.conditions"),
 }  # fmt: skip
 """Kinds by name, with the fields that Sublet writes or reads: the API server drops what a kind does not declare."""
 

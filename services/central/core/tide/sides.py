@@ -4,7 +4,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from services.central.core.tide.roles import ONLINE, Standing
@@ -92,6 +92,32 @@ def next_flip(nodes: Sequence[TideNode], pods: Sequence[TidePod], min_hold_s: fl
     return SidesVerdict(Flip(least_used.name, "tide_offline"), ())
 
 
+def flip_for_clock(
+    nodes: Sequence[TideNode], pods: Sequence[TidePod], least_online: int, min_hold_s: float
+) -> Flip | None:
+    """The least used node of the batch side, while fewer tide nodes than this are on the services' side."""
+    pool = _Pool(nodes, pods)
+    if pool.count("tide_online") >= least_online:
+        return None
+    away = (node for node in pool.by_use if node.role == "tide_offline" and not node.unschedulable)
+    found = next((node for node in away if not _held(node, min_hold_s)), None)
+    return None if found is None else Flip(found.name, "tide_online")
+
+
+def promised(nodes: Iterable[TideNode], pods: Sequence[TidePod]) -> list[TidePod]:
+    """The pods, of which each that waits stands on the first of these nodes that has room beside the others.
+
+    They are on their way to the services' side: no further node changes for whom one of them is enough.
+    """
+    pool, after = _Pool(list(nodes), pods), list[TidePod]()
+    for pod in sorted(pods, key=lambda pod: (not pod.waits, pod.name)):
+        target = next((node for node in pool.online if pool.has_room(node, pod)), None) if pod.waits else None
+        after.append(pod if target is None else replace(pod, node=target.name))
+        if target is not None:
+            pool.add(target, pod)
+    return after
+
+
 def _held(node: TideNode, min_hold_s: float) -> bool:
     return node.flipped_s_ago is not None and node.flipped_s_ago < min_hold_s
 
@@ -123,6 +149,9 @@ class _Pool:
 
     def _use(self, node: TideNode) -> tuple[float, str]:
         return share_of(self._requested[node.name], node.allocatable), node.name
+
+    def add(self, node: TideNode, pod: TidePod) -> None:
+        self._requested[node.name].update(pod.requests)
 
     def count(self, role: TideRole) -> int:
         return sum(node.role == role for node in self._nodes)

@@ -1,0 +1,1 @@
+"""Nodes and TideNodePools at the API server, as tide pools write them."""

@@ -1,0 +1,59 @@
+"""What of a Node is to be, step by step of a change: each is one write, after which the Node tells where it is.
+
+A node is closed by a taint of the side that it goes to, with NoSchedule, beside the one that it has: nobody comes in
+any more. `spec.unschedulable` is an administrator's, and is left to him.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from services.central.core.tide.change import CHANGE, LAST, LastChange, NodeChange
+from services.central.core.tide.marks import SideTaints, TideTaint, marks_of
+from services.central.core.tide.roles import Role
+from services.central.core.tide.seen import TideNodeSeen
+
+
+@dataclass(frozen=True, slots=True)
+class PoolMarks:
+    """Whose marks: the pool's name, and the taints of its sides."""
+
+    pool: str
+    taints: SideTaints
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEdit:
+    """All labels and taints of a Node, and our two annotations."""
+
+    labels: Mapping[str, str]
+    taints: tuple[TideTaint, ...]
+    change: NodeChange | None
+    last: LastChange | None
+
+    def changes(self, node: TideNodeSeen) -> bool:
+        """Whether the Node is not so yet."""
+        return self != standing(node)
+
+    @property
+    def annotations(self) -> dict[str, str | None]:
+        """Ours; None: there is none."""
+        notes = ((CHANGE, self.change), (LAST, self.last))
+        return {key: None if note is None else note.model_dump_json(exclude_none=True) for key, note in notes}
+
+
+def standing(node: TideNodeSeen) -> NodeEdit:
+    """A Node as it is."""
+    return NodeEdit(node.labels, node.taints, node.change, node.last)
+
+
+def closing(node: TideNodeSeen, change: NodeChange, own: PoolMarks) -> NodeEdit:
+    """The node takes nobody new until the change has ended."""
+    shut = replace(own.taints.of(change.to), effect="NoSchedule")
+    taints = tuple(sorted({*node.taints, shut}))
+    return replace(standing(node), taints=taints, change=change)
+
+
+def marked(node: TideNodeSeen, role: Role | None, own: PoolMarks, last: LastChange | None) -> NodeEdit:
+    """The node has this role, and nothing of a change is left on it; None: it is in no pool."""
+    marks = marks_of(role, own.pool, node.labels, node.taints, own.taints)
+    return NodeEdit(marks.labels, marks.taints, None, last)

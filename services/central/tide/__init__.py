@@ -1,0 +1,1 @@
+"""Tide pools: whole nodes change between services and batch work."""

@@ -1,0 +1,128 @@
+"""The controller of tide pools: passes over all pools while this central leads, each by what the objects say alone."""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import structlog
+
+from services.central.core.tide.pool import FINALIZER, TidePoolSeen, refusals
+from services.central.core.tide.seen import TideNodeSeen, TidePodSeen
+from services.central.core.tide.status import Status, differs, refused_status
+from services.central.leadership.each_node import EachNode
+from services.central.ports.tide import TidePorts
+from services.central.settings import TideSettings
+from services.central.tide.pool_pass import PoolObjects, PoolPass
+from services.central.tide.said import refusal_said, said_of_pass
+from shared.core.node_mode import NodeSwitch
+from shared.errors import SubletError
+from shared.ports import Clock, ObjectMirror
+
+log = structlog.get_logger()
+
+RETRY_S = 5.0
+LISTED = 20
+
+
+class TideController:
+    """One pass after another; a pool or a node that fails is said, waits, and holds up no other."""
+
+    def __init__(
+        self, ports: TidePorts, settings: TideSettings, clock: Clock, switch: NodeSwitch, changed: asyncio.Event
+    ) -> None:
+        """`switch`: in mode observe nothing is changed; `changed` is set when a mirror has changed."""
+        self._ports, self._settings, self._clock, self._switch = ports, settings, clock, switch
+        self._changed = changed
+        self._pools = EachNode(clock, "work on tide pool")
+        self._pass = PoolPass(ports, settings, clock, EachNode(clock, "change sides"))
+        self._said: dict[str, Status] = {}
+        """By pool the status that was written last: a schema may drop fields of it."""
+        self.failure = ""
+        """Why the newest pass failed; "" after a good one."""
+
+    @property
+    def mirrors(self) -> Sequence[ObjectMirror[Any]]:
+        """Pools, nodes and pods."""
+        return (self._ports.pools, self._ports.nodes, self._ports.pods)
+
+    def state(self) -> dict[str, Any]:
+        """What could not be done and why, and the newest evictions."""
+        failures = {**self._pools.failures, **self._pass.failures}
+        return {
+            "failure": self.failure,
+            "not_done": dict(sorted(failures.items())[:LISTED]),
+            "evictions": self._ports.evictions.state()[-LISTED:],
+        }
+
+    async def run(self) -> None:
+        """Run pass after pass until cancelled: on every change, and after `pass_s` without any."""
+        self._said.clear()
+        while True:
+            self._changed.clear()
+            try:
+                await self.reconcile()
+            except SubletError as error:
+                if str(error) != self.failure:
+                    log.warning("tide.pass_failed", why=str(error))
+                self.failure = str(error)
+                await self._clock.sleep(RETRY_S)
+            else:
+                self.failure = ""
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(self._settings.pass_s):
+                        await self._changed.wait()
+            await self._clock.sleep(self._settings.settle_s)
+
+    async def reconcile(self) -> None:
+        """Work on every pool once.
+
+        Raises:
+            SubletError: the API server is away, or another one leads.
+        """
+        await self._ports.evictions.report_gone()
+        pools = {seen.name: seen for seen in self._ports.pools.objects.values()}
+        nodes, pods = list(self._ports.nodes.objects.values()), list(self._ports.pods.objects.values())
+        living = [seen for seen in pools.values() if not seen.deleting]
+        refused = refusals(living, [node.labels for node in nodes])
+
+        async def one(name: str) -> None:
+            seen = pools[name]
+            if seen.deleting:
+                await self._clear(seen)
+            elif name in refused:
+                await self._refuse(seen, refused[name])
+            else:
+                await self._work(seen, nodes, pods)
+
+        self._pools.retain(pools)
+        self._pass.retain(node.name for node in nodes)
+        for gone in self._said.keys() - pools.keys():
+            del self._said[gone]
+        # Those that go first: a node must have lost the marks of one pool before the next can take it.
+        await self._pools.each(sorted(pools, key=lambda name: (not pools[name].deleting, name)), one)
+
+    async def _clear(self, seen: TidePoolSeen) -> None:
+        """Take the pool's marks from its nodes, and only then let go of the pool; also in mode observe."""
+        if FINALIZER in seen.finalizers and await self._pass.clear(seen):
+            await self._ports.writer.hold(seen, held=False)
+
+    async def _refuse(self, seen: TidePoolSeen, refusal: tuple[str, str]) -> None:
+        self._ports.decisions.say(refusal_said(seen, refusal))
+        await self._tell(seen, refused_status(seen, refusal, self._clock.wall()))
+
+    async def _work(self, seen: TidePoolSeen, nodes: Sequence[TideNodeSeen], pods: Sequence[TidePodSeen]) -> None:
+        observes = self._switch.observes
+        # Before the first mark: a pool that is deleted in between must not leave any.
+        if not observes and FINALIZER not in seen.finalizers:
+            await self._ports.writer.hold(seen, held=True)
+        objects = PoolObjects.of(seen, nodes, pods)
+        result = await self._pass.work(objects, observes=observes)
+        self._ports.decisions.say(said_of_pass(seen, result))
+        await self._tell(seen, objects.status(result, self._clock.wall()))
+
+    async def _tell(self, seen: TidePoolSeen, status: Mapping[str, Any]) -> None:
+        wanted = dict(status)
+        if self._said.get(seen.name) != wanted and differs(seen, wanted):
+            await self._ports.writer.write_status(seen.name, wanted)
+        self._said[seen.name] = wanted

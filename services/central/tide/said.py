@@ -1,0 +1,45 @@
+"""What the controller of tide pools says of a pass, as decisions for everybody who asks why."""
+
+from services.central.core.tide.pool import TidePoolSeen
+from services.central.core.tide.status import TidePassResult, settled_by
+from shared.contracts.cluster.decision import Decided, DecidedObject
+from shared.contracts.envelope import Reason
+
+AREA = "tide"
+
+
+def refusal_said(seen: TidePoolSeen, refusal: tuple[str, str]) -> Decided:
+    """The pool is not worked on."""
+    reason, message = refusal
+    return Decided(area=AREA, about=_about(seen), verdict="refused", message=message, why=(Reason(rule=reason),))
+
+
+def said_of_pass(seen: TidePoolSeen, result: TidePassResult) -> Decided:
+    """What a pass came to: by node the step and why, and how many nodes are on each side."""
+    verdict, message = settled_by(result)
+    online = sum(role.endswith("online") or role.startswith("online") for role in result.plan.roles.values())
+    counts = Reason(
+        rule="nodes by side, where they are or on their way to",
+        numbers={
+            "online": online,
+            "offline": len(result.plan.roles) - online,
+            "reserve_online": result.plan.reserves.online,
+            "reserve_offline": result.plan.reserves.offline,
+            "waiting_pods": len(result.plan.waiting),
+        },
+    )
+    steps = [
+        Reason(rule=step.why, numbers={"node": move.node, "to": move.role, "step": step.what})
+        for move, step in result.steps
+    ]
+    return Decided(area=AREA, about=_about(seen), verdict=_VERDICTS[verdict], message=message, why=(counts, *steps))
+
+
+_VERDICTS = {
+    "Settled": "settled", "Changing": "changing", "Blocked": "blocked", "PodsWait": "pods_wait",
+    "NotWritten": "not_written", "Observing": "observing", "Foreign": "foreign",
+}  # fmt: skip
+
+
+def _about(seen: TidePoolSeen) -> DecidedObject:
+    return DecidedObject(kind="tidenodepool", name=seen.name, uid=seen.uid)
