@@ -15,8 +15,8 @@ from shared.evictions.announcement import IntentStream
 
 ROOT = Path(__file__).parents[3]
 MAKE, READ = {"stamp"}, {"newest", "state_subject", "replay", "NodeMessages"}
-COMING = {"NodeOffer", "PodFigures"}
-"""Their readers follow."""
+COMING = {"PodFigures"}
+"""Its readers follow."""
 KEPT = {"INTENTS_STREAM": "EvictionIntent", "EVENTS_STREAM": "EvictionEvent"}
 
 
