@@ -19,6 +19,7 @@ from services.central.adapters.streams import FactStreams
 from services.central.adapters.tide.objects import tide_ports
 from services.central.adapters.watched_file import WatchedFile
 from services.central.app import CentralApp
+from services.central.clock_bounds.controller import ClockBoundsController
 from services.central.cluster import ClusterControllers, LeaderControllers
 from services.central.config.controller import ConfigController
 from services.central.core.logins.issuer_key import login_seed
@@ -136,6 +137,8 @@ def build_cluster(
         moved = asyncio.Event()
         tide = tide_ports(objects, moved.set, evictions, decisions)
         further["tide"] = TideController(tide, settings.tide, clock, switch, moved)
+    if settings.clock_bounds.enabled:
+        further["clock_bounds"] = ClockBoundsController(objects, clock, switch, decisions)
     return ClusterControllers(leader, LeaderControllers(nodes, configs, slo, further), mirrors, access.close)
 
 

@@ -168,6 +168,13 @@ class TideSettings(Settings):
     """A node that services need is theirs after so long, also against the disruption budgets of batch work."""
 
 
+class ClockBoundsSettings(Settings):
+    """Replica bounds by the clock, for HorizontalPodAutoscalers that carry a schedule."""
+
+    enabled: bool = False
+    """Whether schedules are followed."""
+
+
 class KubernetesSettings(Settings):
     """Central on substrate kubernetes."""
 
@@ -192,6 +199,8 @@ class KubernetesSettings(Settings):
     """Koordinator's ConfigMap; off unless `enabled`."""
     tide: TideSettings = TideSettings()
     """Nodes that change between services and batch work; off unless `enabled`."""
+    clock_bounds: ClockBoundsSettings = ClockBoundsSettings()
+    """Replica bounds by the clock; off unless `enabled`."""
     node_lease_s: Seconds = 40.0
     """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
 

@@ -39,6 +39,8 @@ DOORS = {
     "shared/core/bus/nats_jwt.py": "questions of the NATS server on a login",
     "shared/app.py": "configuration entries, of central alone",
     "services/central/adapters/node_entries.py": "configuration entries, of central alone",
+    "services/central/core/clock_bounds/schedule.py": "an autoscaler's schedule: whole or not at all",
+    "services/central/core/clock_bounds/autoscaler.py": "an autoscaler's former bounds, not there if unreadable",
     "services/central/core/slo/config_map.py": "Koordinator's ConfigMap, of the cluster's operator",
     "sublet/migrate/takeover/own_mode.py": "our own ConfigMaps, which the cluster's operator may have edited",
     "sublet/migrate/takeover/preparations.py": "one key of the same, to be written back with an entry more",

@@ -1,0 +1,1 @@
+"""Replica bounds by the clock, written into HorizontalPodAutoscalers that carry a schedule."""
