@@ -30,6 +30,8 @@ from services.central.leadership.objects import LeaderObjects
 from services.central.logins.controller import LoginController
 from services.central.nodes.controller import NodeController
 from services.central.nodes.observer import NodeObserver
+from services.central.overcommit.controller import OvercommitController
+from services.central.overcommit.view import OvercommitView
 from services.central.ports.app import CentralPorts
 from services.central.ports.config import ConfigPorts
 from services.central.ports.controllers import LeaderController
@@ -139,6 +141,8 @@ def build_cluster(
         further["tide"] = TideController(tide, settings.tide, clock, switch, moved)
     if settings.clock_bounds.enabled:
         further["clock_bounds"] = ClockBoundsController(objects, clock, switch, decisions)
+    if settings.overcommit.enabled:
+        further["overcommit"] = OvercommitController(OvercommitView(objects), objects, decisions, clock, settings)
     return ClusterControllers(leader, LeaderControllers(nodes, configs, slo, further), mirrors, access.close)
 
 

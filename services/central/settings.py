@@ -6,10 +6,13 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, SecretStr, model_validator
 
 from services.central.core.lost_nodes.rules import Rules
+from services.central.core.overcommit.config_documents import OvercommitLimits
 from shared.core.quantities import Seconds
 from shared.settings import Settings
 
 NAME = "central"
+
+OvercommitRatio = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
 
 
 class LeaseSettings(Settings):
@@ -67,6 +70,8 @@ class WebhookSettings(Settings):
     """Name of the Secret in which all replicas share the certificate."""
     profiles: bool = True
     """Whether pods are answered for; without, Koordinator's ConfigMap alone."""
+    node_status: bool = False
+    """Whether the status of over-committed Nodes is answered for."""
     configuration: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-pod-profiles"
     """Name of the webhook configurations, which are told whose certificates to trust."""
 
@@ -175,6 +180,26 @@ class ClockBoundsSettings(Settings):
     """Whether schedules are followed."""
 
 
+class OvercommitSettings(Settings):
+    """How far NodeOvercommitConfigs may over-commit nodes."""
+
+    enabled: bool = False
+    """Whether they are followed."""
+    most_cpu_ratio: OvercommitRatio = 4.0
+    """A config that asks for more CPU than so often is refused; 1: CPU is not over-committed."""
+    most_memory_ratio: OvercommitRatio = 1.0
+    """The same of memory, which cannot be taken back from who has it: 1, not over-committed, unless you set it."""
+    unheard_s: Annotated[float, Field(ge=0, le=86_400)] = 600.0
+    """A node that does not say any more what it can bear keeps its ratio for so many seconds, and then has none."""
+    by_label_alone: bool = False
+    """Whether a node without an agent, which says nothing, gets the config's ratio; else it gets none."""
+
+    @property
+    def limits(self) -> OvercommitLimits:
+        """As the rules have them."""
+        return OvercommitLimits({"cpu": self.most_cpu_ratio, "memory": self.most_memory_ratio}, self.by_label_alone)
+
+
 class KubernetesSettings(Settings):
     """Central on substrate kubernetes."""
 
@@ -201,6 +226,8 @@ class KubernetesSettings(Settings):
     """Nodes that change between services and batch work; off unless `enabled`."""
     clock_bounds: ClockBoundsSettings = ClockBoundsSettings()
     """Replica bounds by the clock; off unless `enabled`."""
+    overcommit: OvercommitSettings = OvercommitSettings()
+    """Over-committed nodes; off unless `enabled`."""
     node_lease_s: Seconds = 40.0
     """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
 

@@ -1,5 +1,5 @@
-"""`python -m services.central.webhook`: the webhook alone in its process, which answers the API server about pods, and
-about Koordinator's ConfigMap.
+"""`python -m services.central.webhook`: the webhook alone in its process, which answers the API server about pods,
+about Koordinator's ConfigMap, and about the status of over-committed Nodes.
 
 It needs the API server and nothing else, so pods are answered for while NATS, or central, is away. Its readiness is
 its own: the API server is sent to one that has its profiles and its certificate, and to no other.
@@ -13,6 +13,7 @@ from services.central.adapters.webhook.authorities import WebhookAuthorities
 from services.central.https_main import HttpsParts, HttpsPlan, run_alone
 from services.central.leadership.leader import Leader
 from services.central.leadership.objects import LeaderObjects
+from services.central.overcommit.answers import NodeStatusAnswers
 from services.central.profiles.answers import ProfileAnswers
 from services.central.profiles.controller import ProfileController, StatusWriter
 from services.central.profiles.mirrors import ProfileMirrors
@@ -38,6 +39,8 @@ def build_webhook(objects: Objects, clock: Clock, settings: WebhookSettings, ide
     writing = LeaderObjects(objects, leader)
     mirrors = ProfileMirrors(objects, changed, applied=settings.profiles)
     routes = [*ProfileAnswers(mirrors, objects, clock).routes, SloConfigAnswers(clock).route]
+    if settings.node_status:
+        routes.append(NodeStatusAnswers(clock).route)
     names = ServingNames(settings.secret, settings.namespace, settings.names)
     secret = ServingSecret(writing, clock, names, WebhookAuthorities(writing, settings.configuration))
     serving = Serving(

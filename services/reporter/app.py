@@ -12,6 +12,7 @@ from services.reporter.cluster.report import ClusterReport
 from services.reporter.core.field import FieldView, Fragment
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import JudgedView, cnr, fragments, must_write
+from services.reporter.core.overcommit.report import OvercommitReport
 from services.reporter.core.resource_status import statuses_to_write
 from services.reporter.mid_node_offer import MidNodeOffer
 from services.reporter.node_metric_report import NodeMetricReport
@@ -45,6 +46,7 @@ class ReporterApp:
         self._fields = configured_fields(settings)
         self._offer, self._batch = ReclaimedNodeOffer(settings), BatchNodeOffer(settings)
         self._mid = MidNodeOffer(settings, ports.past)
+        self._overcommit = OvercommitReport(settings.overcommit.rules)
         self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings, self._mid.lent)
         self._cluster = ClusterReport(self._wire, settings, self._switch, ports.withdrawn)
         self._statuses, self._statuses_wanted = ResourceStatusReport(ports.pods), asyncio.Event()
@@ -203,6 +205,8 @@ class ReporterApp:
         mid = self._mid.smoothed(seen, now_s)
         batch = self._batch.smoothed(seen, self._mid.withheld, now_s)
         by_numa = self._batch.by_numa(seen)
+        fresh_sample = sample.within(settings.max_sample_age_s) if sample else None
+        self._overcommit.follow(fresh_sample, seen.capacity, now_s)
         if self._switch.observes:  # none, which is not an offer of 0: another system may write these names
             batch, mid, by_numa = None, None, {}
         return FieldView(
@@ -211,12 +215,13 @@ class ReporterApp:
             allocation_fresh=fresh,
             offered=self._offer.smoothed(applied, now_s, fresh=fresh, withheld=self._mid.withheld),
             sample=sample.value if sample else None,
-            sample_fresh=bool(sample and sample.within(settings.max_sample_age_s)),
+            sample_fresh=fresh_sample is not None,
             services=self._services,
             build=BUILD,
             batch=batch,
             batch_by_numa=by_numa,
             mid=mid,
+            bearable=() if self._switch.observes else self._overcommit.said,
             node_unread=tuple(dict.fromkeys((*self._batch.unread, *self._mid.unread))),
             conditions=(*self._node_metric.conditions(), *self._statuses.conditions()),
         )
@@ -259,6 +264,7 @@ class ReporterApp:
             "offered": self._offer.state(),
             "batch": self._batch.state(),
             "mid": self._mid.state(),
+            "bearable": dict(self._overcommit.said),
             "node_metric": self._node_metric.state(),
             "cluster": self._cluster.state(),
             "allocation_age_s": self._allocation.age_s if self._allocation else None,
@@ -277,6 +283,7 @@ class ReporterApp:
         self._offer.reconfigure(settings)
         self._batch.reconfigure(settings)
         self._mid.reconfigure(settings)
+        self._overcommit.reconfigure(settings.overcommit.rules)
         self._node_metric.reconfigure(settings)
         self._cluster.reconfigure(settings)
         self._want_statuses(settings)

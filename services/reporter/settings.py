@@ -17,9 +17,12 @@ from services.reporter.core.node_metric.collect_policy import (
     CollectPolicy,
     KnownMemoryPolicy,
 )
+from services.reporter.core.overcommit.bearable import CPU_RULES, MEMORY_RULES, LoadRules
+from services.reporter.core.overcommit.bearing import BearingRules
 from services.reporter.core.smoothing import SmoothingRules
 from services.reporter.core.window import WindowRules
 from shared.contracts.cluster.figures import MAX_LABELS, LabelKey
+from shared.contracts.kube.overcommit import Resource
 from shared.contracts.services import NODE_SERVICES
 from shared.core.quantities import Seconds
 from shared.settings import Settings
@@ -148,6 +151,30 @@ class ClusterMessageSettings(Settings):
     """Labels of pods that stand beside their series; a pod without one goes without."""
 
 
+class OvercommitReportSettings(Settings):
+    """What the node says of how far it can bear to be over-committed."""
+
+    enabled: bool = False
+    """Says it in annotations of the CustomNodeResource, which central goes by."""
+    cpu_target_ratio: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = CPU_RULES.target
+    """Part of the CPU that pods may come to use, if further ones use of their requests what those there do."""
+    memory_target_ratio: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = MEMORY_RULES.target
+    """The same of memory."""
+    window_s: Seconds = 300.0
+    """Uses count by their 95th percentile over so many seconds; before that nothing is said."""
+    hold_s: Seconds = 600.0
+    """The lowest ratio of so many seconds is said: a fall at once, a rise so much later."""
+
+    @property
+    def rules(self) -> dict[Resource, BearingRules]:
+        """How it is found, by resource; nothing while it is off."""
+        loads: dict[Resource, LoadRules] = {
+            "cpu": LoadRules(self.cpu_target_ratio, CPU_RULES.expected),
+            "memory": LoadRules(self.memory_target_ratio, MEMORY_RULES.expected),
+        }
+        return {name: BearingRules(self.window_s, self.hold_s, load) for name, load in loads.items() if self.enabled}
+
+
 class ReporterSettings(Settings):
     """How often the node speaks for itself, and how old its inputs may be."""
 
@@ -184,6 +211,8 @@ class ReporterSettings(Settings):
     """Koordinator's NodeMetric; off unless `enabled`."""
     cluster: ClusterMessageSettings = ClusterMessageSettings()
     """What the node tells the cluster over the bus; off unless `offer` or `figures` say so."""
+    overcommit: OvercommitReportSettings = OvercommitReportSettings()
+    """How far the node can bear to be over-committed; off unless `enabled`."""
     fields: dict[str, dict[str, Any]] = {}
     """Settings of single report fields, by the field's name: `fields: {reclaimed: {min_rise_cpu_millis: 100}}`."""
 

@@ -12,7 +12,8 @@ from typing import Any
 
 import structlog
 
-from services.central.core.profiles.review import API_VERSION, FORBIDDEN, KIND, MAX_SLO_REVIEW_BYTES, read_review
+from services.central.core.admission.allowed import answer
+from services.central.core.profiles.review import FORBIDDEN, MAX_SLO_REVIEW_BYTES, read_review
 from services.central.core.slo.config_map import MAX_KEY_BYTES, MAX_NAMED, config_map_of, read_slo_config
 from services.central.ports.https import HttpRequest, Reply, Route
 from shared import telemetry
@@ -68,7 +69,7 @@ class SloConfigAnswers:
             held_back = self._log_limit.may_say("not_admitted", self._clock.monotonic())
             if held_back is not None:
                 log.warning("slo.not_admitted", faults=len(review.faults), why=shown, held_back=held_back)
-        return OK, json.dumps({"apiVersion": API_VERSION, "kind": KIND, "response": response}).encode()
+        return OK, json.dumps(answer(response)).encode()
 
 
 def _lost(outcome: str) -> None:

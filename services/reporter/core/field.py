@@ -13,9 +13,12 @@ from pydantic import BaseModel, ConfigDict
 
 from shared.build import Build
 from shared.contracts.allocation import Allocation, Condition
+from shared.contracts.kube.overcommit import Resource
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 
+SaidRatios: TypeAlias = tuple[tuple[Resource, float], ...]
+"""By resource how often it can be sold."""
 Fragment: TypeAlias = Mapping[str, Any]
 """A part of the node's object, as JSON values from its root on: {"status": {…}}."""
 
@@ -58,6 +61,8 @@ class FieldView:
     """The same by NUMA node; empty: it is not told, or not known."""
     mid: Offered | None = None
     """What is reported of Koordinator's mid resources; None: they are not offered."""
+    bearable: SaidRatios = ()
+    """The over-commitment that the node can bear; a resource of which it is not known, or not told, is not there."""
     node_unread: tuple[str, ...] = ()
     """What the Node says of its own colocation and cannot be followed, and why."""
     build: Build | None = None

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from shared.contracts.kube.overcommit import RESOURCES, figure_key
 from shared.contracts.kube.quantities import parse_millis, parse_units
 from shared.contracts.sample import NodeReading
 from shared.core.cpus.cpuset import CpuSet
@@ -46,7 +47,9 @@ def machine_capacity(reading: NodeReading) -> NodeCapacity | None:
 def node_capacity(node: Mapping[str, Any]) -> NodeCapacity | None:
     """Of a Node; None where it does not say what it has."""
     status, annotations = _map(node.get("status")), _map(_map(node.get("metadata")).get("annotations"))
-    capacity, unread = _amounts(_map(status.get("capacity"))), []
+    # What an over-committed node shows is more than it has: kubelet's own figures stand in annotations.
+    own_capacity, own_allocatable = (_original(annotations, field) for field in ("capacity", "allocatable"))
+    capacity, unread = own_capacity or _amounts(_map(status.get("capacity"))), []
     if capacity is None:
         return None
 
@@ -59,7 +62,12 @@ def node_capacity(node: Mapping[str, Any]) -> NodeCapacity | None:
             return None
 
     # The larger allocatable of an amplified node is made of this one, and kubelet keeps back as much as before.
-    allocatable = read(RAW_ALLOCATABLE, _raw_allocatable) or _amounts(_map(status.get("allocatable"))) or capacity
+    allocatable = (
+        read(RAW_ALLOCATABLE, _raw_allocatable)
+        or own_allocatable
+        or _amounts(_map(status.get("allocatable")))
+        or capacity
+    )
     kept = read(RESERVATION, _reservation) or (0, 0)
     return NodeCapacity(
         *capacity,
@@ -76,6 +84,12 @@ def _amounts(amounts: Mapping[str, Any]) -> tuple[int, int] | None:
         return _bounded(parse_millis(amounts["cpu"]), parse_units(amounts["memory"]))
     except (KeyError, TypeError, ValueError):
         return None
+
+
+def _original(annotations: Mapping[str, Any], field: str) -> tuple[int, int] | None:
+    """Facts: docs/facts/katalyst-overcommit.md#annotations."""
+    found = {name: annotations.get(figure_key("original", field, name)) for name in RESOURCES}
+    return _amounts({str(name): text for name, text in found.items() if isinstance(text, str)})
 
 
 def _bounded(cpu_millis: int, memory_bytes: int) -> tuple[int, int]:

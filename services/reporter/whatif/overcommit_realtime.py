@@ -10,9 +10,8 @@ from services.reporter.core.overcommit.bearable import (
     LoadRules,
     ResourceLoad,
     bearable_ratio,
-    reported_ratio,
 )
-from shared.contracts.kube.overcommit import Resource
+from shared.contracts.kube.overcommit import Resource, ratio_of
 from shared.whatif.decisions import Answer, Question, decision
 
 Amount = Annotated[float, Field(ge=0)]
@@ -57,5 +56,11 @@ def overcommit_realtime(question: RealtimeQuestion) -> RealtimeAnswer:
         "cpu": question.cpu.ratio(CPU_RULES),
         "memory": question.memory.ratio(MEMORY_RULES),
     }
-    reported = {name: reported_ratio(ratio, question.set.get(name)) for name, ratio in ratios.items()}
+    reported = {name: _reported(ratio, question.set.get(name)) for name, ratio in ratios.items()}
     return RealtimeAnswer(ratio=ratios, reported=reported)
+
+
+def _reported(bearable: float, set_text: str | None) -> str | None:
+    """As Katalyst's agent says it; ours says what the node can bear, and central takes the smaller of both."""
+    given = None if set_text is None else ratio_of(set_text)
+    return None if given is None else f"{min(given, bearable):.2f}"

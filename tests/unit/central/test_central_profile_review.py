@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.central.core.admission.json_patch import json_patch
 from services.central.core.kcc.selectors import Requirement, Selector
 from services.central.core.profiles.cluster_objects import NAME_LABEL
 from services.central.core.profiles.colocated_resources import ANNOTATION
-from services.central.core.profiles.json_patch import json_patch
 from services.central.core.profiles.pod_claims import claims_of
 from services.central.core.profiles.profile import PriorityClassValue, Profile, ProfileChanges, exact_labels
 from services.central.core.profiles.profiled_pod import ProfilesInForce

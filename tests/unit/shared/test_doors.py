@@ -29,7 +29,7 @@ DOORS = {
     "services/advisor/core/prediction/stored_margin.py": "what a policy had learned before a start, nothing if not so",
     "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
-    "services/central/core/profiles/review.py": "AdmissionReviews of the API server",
+    "services/central/core/admission/allowed.py": "AdmissionReviews of the API server",
     "services/central/scheduling/answers.py": "calls of schedulers",
     "services/qrm/adapters/kernel/kubelet.py": "kubelet's state",
     "services/qrm/app.py": "questions on a pod, of this node's runtime",

@@ -2,22 +2,20 @@
 
 import hashlib
 import json
-from base64 import b64encode
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
+from services.central.core.admission.allowed import allowed, answer, read_request
+from services.central.core.admission.json_patch import json_patch
 from services.central.core.profiles.cluster_objects import NAME_LABEL
 from services.central.core.profiles.colocated_resources import ANNOTATION, extended_resources
-from services.central.core.profiles.json_patch import json_patch
 from services.central.core.profiles.pod_admission import objection
 from services.central.core.profiles.pod_claims import claims_of
 from services.central.core.profiles.profiled_pod import ProfilesInForce, profiled
 from shared.core.text.document import items, mapping
-from shared.core.text.json_text import read_json_object
 from shared.errors import Refused
 
-API_VERSION, KIND = "admission.k8s.io/v1", "AdmissionReview"
 MAX_REVIEW_BYTES = 8 << 20
 """The API server takes objects of 3 MiB at most, and an update sends two."""
 MAX_SLO_REVIEW_BYTES = 3 << 20
@@ -60,16 +58,13 @@ def read_review(text: bytes) -> PodReview:
     Raises:
         Refused: too large, not JSON, or no AdmissionReview of a Pod; nobody can be answered then.
     """
-    document = read_json_object(text, what="AdmissionReview", max_bytes=MAX_REVIEW_BYTES)
-    request = mapping(document.get("request"), "request")
-    uid, operation, namespace = (request.get(name) for name in ("uid", "operation", "namespace"))
-    if document.get("kind") != KIND or not isinstance(uid, str) or not uid or not isinstance(operation, str):
-        raise Refused(f"want an {KIND} with request.uid and request.operation", reason="malformed")
+    asked = read_request(text, MAX_REVIEW_BYTES)
+    request = asked.fields
     old = request.get("oldObject")
     return PodReview(
-        uid=uid,
-        operation=operation,
-        namespace=namespace if isinstance(namespace, str) else "",
+        uid=asked.uid,
+        operation=asked.operation,
+        namespace=asked.text("namespace"),
         pod=mapping(request.get("object"), "request.object"),
         old_pod=None if old is None else mapping(old, "request.oldObject"),
         dry_run=request.get("dryRun") is True,
@@ -79,14 +74,14 @@ def read_review(text: bytes) -> PodReview:
 def mutate(review: PodReview, rules: ProfilesInForce, namespace_labels: Mapping[str, str]) -> ReviewAnswer:
     """What the profiles make of a pod that is created; a pod that cannot be read is left as it is."""
     if review.operation != "CREATE":
-        return ReviewAnswer(_allowed(review), "unchanged")
+        return ReviewAnswer(allowed(review.uid), "unchanged")
     try:
         found = profiled(review.pod, namespace_labels, rules, draws(review))
         pod = _with_annotation(_with_overhead_of(review.pod, found.pod))
         patch = json_patch(review.pod, _checked(pod) if review.dry_run else pod)
     except Refused:
-        return ReviewAnswer(_allowed(review), "unreadable")
-    return ReviewAnswer(_allowed(review, patch), "changed" if patch else "unchanged", found.failed)
+        return ReviewAnswer(allowed(review.uid), "unreadable")
+    return ReviewAnswer(allowed(review.uid, patch), "changed" if patch else "unchanged", found.failed)
 
 
 def mutate_by_name(review: PodReview, rules: ProfilesInForce) -> ReviewAnswer:
@@ -107,17 +102,17 @@ def validate(review: PodReview) -> ReviewAnswer:
     could take a finalizer from a pod that is older than this rule.
     """
     if review.operation not in ("CREATE", "UPDATE"):
-        return ReviewAnswer(_allowed(review), "unchanged")
+        return ReviewAnswer(allowed(review.uid), "unchanged")
     try:
         old = None if review.old_pod is None else claims_of(review.old_pod)
         found = objection(claims_of(review.pod), old)
         known = None if old is None else objection(old)
     except Refused:
-        return ReviewAnswer(_allowed(review), "unreadable")
+        return ReviewAnswer(allowed(review.uid), "unreadable")
     if found is None or (known is not None and known.reason == found.reason):
-        return ReviewAnswer(_allowed(review), "unchanged")
+        return ReviewAnswer(allowed(review.uid), "unchanged")
     status = {"code": FORBIDDEN, "reason": "Forbidden", "message": f"{found.reason}: {found.message}"}
-    return ReviewAnswer(_answer({"uid": review.uid, "allowed": False, "status": status}), "refused")
+    return ReviewAnswer(answer({"uid": review.uid, "allowed": False, "status": status}), "refused")
 
 
 def draws(review: PodReview) -> Callable[[str], int]:
@@ -168,15 +163,3 @@ def _with_annotation(pod: Document) -> Document:
         **pod,
         "metadata": {**meta, "annotations": mapping(meta.get("annotations"), "annotations") | {ANNOTATION: text}},
     }
-
-
-def _allowed(review: PodReview, patch: list[Document] | None = None) -> Document:
-    response: Document = {"uid": review.uid, "allowed": True}
-    if patch:
-        text = json.dumps(patch, separators=(",", ":")).encode()
-        response |= {"patchType": "JSONPatch", "patch": b64encode(text).decode()}
-    return _answer(response)
-
-
-def _answer(response: Document) -> Document:
-    return {"apiVersion": API_VERSION, "kind": KIND, "response": response}

@@ -5,8 +5,6 @@ Facts: docs/facts/katalyst-overcommit.md#bearable.
 
 from dataclasses import dataclass
 
-from shared.contracts.kube.overcommit import ratio_of
-
 
 @dataclass(frozen=True, slots=True)
 class LoadRules:
@@ -40,9 +38,3 @@ def bearable_ratio(load: ResourceLoad, rules: LoadRules) -> float:
         return 1.0
     room = (load.allocatable * rules.target - load.usage) / part
     return max(1.0, (room + load.request) / load.allocatable)
-
-
-def reported_ratio(bearable: float, set_text: str | None) -> str | None:
-    """What the node says of a ratio that was set for it: as much of it as it can bear; None: no ratio is set."""
-    given = None if set_text is None else ratio_of(set_text)
-    return None if given is None else f"{min(given, bearable):.2f}"

@@ -1,0 +1,1 @@
+"""Over-committed nodes: what central writes of them, and what the webhook answers about their status."""

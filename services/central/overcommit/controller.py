@@ -1,0 +1,180 @@
+"""The controller of over-committed nodes: annotations of Nodes and statuses of configs, written by the leader.
+
+Everything that is known of a node stands on it: kubelet's own figures, the ratio, what it can bear. Whatever dies
+between two writes, the next pass goes on from what it finds there.
+"""
+
+import asyncio
+import contextlib
+from collections.abc import Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+import structlog
+
+from services.central.core.overcommit.admit import ByResource
+from services.central.core.overcommit.config_documents import OVERCOMMIT_CONFIGS, OvercommitConfig
+from services.central.core.overcommit.config_status import ConfigStanding, status_due
+from services.central.core.overcommit.decided import decided
+from services.central.core.overcommit.match import matched, ruled, winners
+from services.central.core.overcommit.node_documents import FIELDS, OvercommitNode, quantity_text
+from services.central.core.overcommit.node_plan import NodePlan, figures_to_write, node_plan
+from services.central.leadership.each_node import EachNode
+from services.central.overcommit.view import OvercommitView
+from services.central.ports.decisions import DecisionLog
+from services.central.settings import KubernetesSettings
+from shared.core.api_kind import NODES
+from shared.errors import SubletError
+from shared.ports import Clock, ObjectMirror, Objects
+
+log = structlog.get_logger()
+
+RETRY_S = 5.0
+LISTED = 100
+"""Nodes and configs that are named in `state`."""
+
+
+class OvercommitController:
+    """One pass after another over all nodes; it writes what differs alone."""
+
+    def __init__(
+        self,
+        view: OvercommitView,
+        objects: Objects,
+        decisions: DecisionLog,
+        clock: Clock,
+        settings: KubernetesSettings,
+    ) -> None:
+        self._view, self._objects, self._clock, self._settings = view, objects, clock, settings
+        self._decisions = decisions
+        self._nodes, self._configs = EachNode(clock, "over-commit"), EachNode(clock, "status of NodeOvercommitConfig")
+        self._plans: Mapping[str, NodePlan] = {}
+        self._unheard_since: dict[str, float] = {}
+        self._shown: dict[str, ByResource] = {}
+        """By node the figures that were written last: where kubelet writes others, none are written against it."""
+        self.failure = ""
+        """Why the newest pass failed; "" after a good one."""
+
+    @property
+    def mirrors(self) -> Sequence[ObjectMirror[Any]]:
+        """What it sees."""
+        return self._view.mirrors
+
+    def state(self) -> dict[str, Any]:
+        """Every node that has a ratio with the reason, and what could not be written."""
+        told = {name: _told(plan) for name, plan in self._plans.items() if plan.standing != "none"}
+        return {
+            "failure": self.failure,
+            "nodes": dict(islice(told.items(), LISTED)),
+            "not_written": dict(islice({**self._configs.failures, **self._nodes.failures}.items(), LISTED)),
+        }
+
+    async def run(self) -> None:
+        """Run pass after pass until cancelled; a pass that fails is said and tried again."""
+        self._unheard_since.clear()
+        self._shown.clear()
+        while True:
+            self._view.changed.clear()
+            try:
+                await self.reconcile()
+            except SubletError as error:
+                if str(error) != self.failure:
+                    log.warning("overcommit.pass_failed", why=str(error))
+                self.failure = str(error)
+                await self._clock.sleep(RETRY_S)
+            else:
+                self.failure = ""
+                await self._until_due()
+            await self._clock.sleep(self._settings.settle_s)
+
+    async def _until_due(self) -> None:
+        due = [self._settings.resync_s, self._nodes.due_in_s, self._configs.due_in_s]
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(min(one for one in due if one is not None)):
+                await self._view.changed.wait()
+
+    async def reconcile(self) -> None:
+        """Write what differs, nodes first: a status says what was done.
+
+        Raises:
+            SubletError: the API server is away, or another one leads; what was done stays.
+        """
+        configs, nodes = self._view.configs, {node.name: node for node in self._view.nodes}
+        limits = self._settings.overcommit.limits
+        refusals = {config.name: config.refusal(limits) for config in configs}
+        followed = {config.name: config for config in configs if not refusals[config.name]}
+        claims = [config.claim for config in followed.values()]
+        rulers = ruled(claims, {node.name: node.pool for node in nodes.values()})
+        self._plans = self._planned(nodes, {name: followed[by] for name, by in rulers.items() if by is not None})
+        await self._write_nodes(nodes)
+        found, pools = matched(claims, rulers), winners(claims)
+
+        async def status(name: str) -> None:
+            config = next(one for one in configs if one.name == name)
+            plans = {node: self._plans[node] for node in found.get(name, ())}
+            ruler = pools[config.claim.pool].name if config.claim.pool in pools else None
+            await self._write_status(config, ConfigStanding(refusals[name], ruler, plans))
+
+        self._configs.retain(refusals)
+        await self._configs.each(list(refusals), status)
+
+    def _planned(
+        self, nodes: Mapping[str, OvercommitNode], configs: Mapping[str, OvercommitConfig]
+    ) -> dict[str, NodePlan]:
+        reports, limits, now_s = self._view.reports, self._settings.overcommit.limits, self._clock.monotonic()
+        found = {}
+        for name, node in nodes.items():
+            report = reports.get(name)
+            if name not in configs or (report is not None and report.bearable):
+                self._unheard_since.pop(name, None)
+            else:
+                self._unheard_since.setdefault(name, now_s)
+            unheard_s = now_s - self._unheard_since.get(name, now_s)
+            unheard = unheard_s >= self._settings.overcommit.unheard_s
+            found[name] = node_plan(node, configs.get(name), report, limits, unheard=unheard)
+        return found
+
+    async def _write_nodes(self, nodes: Mapping[str, OvercommitNode]) -> None:
+        async def one(name: str) -> None:
+            plan = self._plans[name]
+            self._decisions.say(decided(name, plan))
+            if plan.annotations:
+                document = {"metadata": {"name": name, "annotations": dict(plan.annotations)}}
+                await self._objects.patch(NODES, document)
+                log.info("node.overcommitted", node=name, **_told(plan))
+            await self._show(nodes[name], plan)
+
+        concerned = [name for name, plan in self._plans.items() if plan.standing != "none" or plan.annotations]
+        self._nodes.retain(concerned)
+        self._shown = {name: figures for name, figures in self._shown.items() if name in concerned}
+        await self._nodes.each(concerned, one)
+
+    async def _show(self, node: OvercommitNode, plan: NodePlan) -> None:
+        """Once for each of its figures: kubelet writes them from then on, also where this was lost."""
+        figures = figures_to_write(node, plan)
+        if not figures or self._shown.get(node.name) == (plan.figures or figures):
+            return
+        status = {
+            field: {name: quantity_text(name, getattr(amounts, field)) for name, amounts in figures.items()}
+            for field in FIELDS
+        }
+        await self._objects.patch(NODES, {"metadata": {"name": node.name}, "status": status}, status=True)
+        self._shown[node.name] = plan.figures or figures
+
+    async def _write_status(self, config: OvercommitConfig, standing: ConfigStanding) -> None:
+        status = status_due(config, standing, self._clock.wall())
+        if status is not None:
+            document = {"metadata": {"name": config.name}, "status": status}
+            await self._objects.patch(OVERCOMMIT_CONFIGS, document, status=True)
+            log.info("overcommit.judged", config=config.name, nodes=len(standing.plans), refused=standing.refusal)
+
+
+def _told(plan: NodePlan) -> dict[str, Any]:
+    """A plan for people."""
+    return {
+        "standing": plan.standing,
+        "config": plan.config,
+        "ratios": dict(plan.ratios),
+        "set": dict(plan.set_ratios),
+        "bearable": dict(plan.bearable),
+    }

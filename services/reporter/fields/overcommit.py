@@ -1,0 +1,16 @@
+"""Report how far the node itself can bear to be over-committed, as annotations that central and Katalyst read.
+
+Facts: docs/facts/katalyst-overcommit.md#annotations.
+"""
+
+from services.reporter.core.field import FieldSettings, FieldView, Fragment, ReportField, plain
+from shared.contracts.kube.overcommit import set_ratio_key
+
+
+def fragment(view: FieldView) -> Fragment | None:
+    """One annotation for each resource of which it is known."""
+    annotations = {set_ratio_key(name): f"{ratio:.2f}" for name, ratio in view.bearable}
+    return {"metadata": {"annotations": annotations}} if annotations else None
+
+
+FIELD = ReportField(FieldSettings, plain(fragment), watches=lambda view: view.bearable)
