@@ -51,7 +51,9 @@ class Extender:
         self.reservations = Reservations(settings.hold_s)
         self.mirrors = SchedulingMirrors(objects, self.view, self.reservations, node_metrics=settings.node_metrics)
         self.judge = Judge(self.view, self.reservations, limits)
-        suits = Suits(self.view, self.judge, SuitRules(weights, load.dominant_factor, load.expire_s))
+        suits = Suits(
+            self.view, self.judge, SuitRules(weights, load.dominant_factor, load.expire_s, settings.strategies)
+        )
         rules = ExtenderRules(self.judge, suits, self.reservations)
         self.answers = ExtenderAnswers(rules, self.mirrors, clock, PlacementLog(decisions))
 

@@ -16,7 +16,7 @@ from services.central.core.scheduling.cluster.node_documents import (
 )
 from services.central.core.scheduling.cluster.victims import PreemptRequest
 from services.central.core.scheduling.load.expected_use import UsedByPod
-from shared.contracts.cluster.offer import NodeOffer, PodUses, ResourceAmounts, WindowUsage
+from shared.contracts.cluster.offer import NodeOffer, NumaAllocation, OfferedNuma, PodUses, ResourceAmounts, WindowUsage
 from shared.contracts.pod import (
     BATCH_CPU,
     BATCH_MEMORY,
@@ -96,6 +96,19 @@ def test_a_message_is_as_old_as_it_says_by_our_clock() -> None:
 def test_what_a_node_does_not_know_is_not_zero() -> None:
     found = said_by_node(offer(used=ResourceAmounts(cpu_millis=4000)), 0, 0)
     assert (found.offered, found.load) == (None, None)
+
+
+def test_numa_nodes_are_as_the_message_says_less_what_dedicated_pods_have_there() -> None:
+    held = [NumaAllocation(uid="a1", dedicated=True, requests=ResourceAmounts(cpu_millis=3000)),
+            NumaAllocation(uid="b1", requests=ResourceAmounts(cpu_millis=1000))]  # fmt: skip
+    amounts = ResourceAmounts(cpu_millis=8000, memory_bytes=64)
+    numa = OfferedNuma(numa=1, socket=1, capacity=amounts, allocatable=amounts, allocations=tuple(held))
+    found = said_by_node(offer(topology_policy="numeric_container", numas=(numa,)), 0, 0)
+    assert found.machine is not None
+    assert found.machine.topology_policy == "numeric_container"
+    assert found.machine.numas[0].available == {"cpu": 5000, "memory": 64}
+    assert found.bound == {"a1", "b1"}
+    assert said_by_node(offer(numas=(numa,)), 0, 0).machine is None
 
 
 def meta(*uids: str) -> Document:

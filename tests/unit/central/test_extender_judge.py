@@ -17,16 +17,18 @@ from services.central.core.scheduling.cluster.node_reports import (
     SchedulableNode,
 )
 from services.central.core.scheduling.cluster.placement_view import PlacementView, ViewRules
-from services.central.core.scheduling.cluster.pod_asks import PodAsk, PodAsked, PodSeen
+from services.central.core.scheduling.cluster.pod_asks import ContainerAsk, PodAsk, PodAsked, PodSeen
 from services.central.core.scheduling.cluster.reservations import MOST_HELD, Reservations
-from services.central.core.scheduling.cluster.suits import SuitRules, Suits
+from services.central.core.scheduling.cluster.suits import Strategy, SuitRules, Suits
 from services.central.core.scheduling.load.expected_use import LoadReport, UsedByPod
 from services.central.core.scheduling.load.filter import LoadLimits
+from services.central.core.scheduling.numa.machine import Machine, NumaNode
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 
 NODE = SchedulableNode("n1", {"cpu": 10_000, "memory": 1000})
 BATCH = PodAsk(qos="reclaimed_cores", cpu_request_millis=400, memory_request_bytes=10, prod=False)
 SERVICE = PodAsk(cpu_request_millis=2000, cpu_limit_millis=2000, memory_request_bytes=100, memory_limit_bytes=100)
+PACKS: dict[str, Strategy] = {"sublet-pack": "most_allocated"}
 HOLD_S, WALL_S = 20.0, 1000.0
 AT = Now(0.0, WALL_S)
 
@@ -52,7 +54,7 @@ class Rig:
 
     def __post_init__(self) -> None:
         self.judge = Judge(self.view, self.held, self.limits)
-        self.suits = Suits(self.view, self.judge, SuitRules({"cpu": 1, "memory": 1}))
+        self.suits = Suits(self.view, self.judge, SuitRules({"cpu": 1, "memory": 1}, strategies=PACKS))
         self.view.put_node("uid-n1", NODE)
 
     def why(self, seen: PodSeen, now: Now = AT, node: str = "n1") -> str:
@@ -194,6 +196,75 @@ def test_room_that_others_make_must_be_enough() -> None:
     rig.view.hear("n1", said(400))
     assert not rig.judge.fits_without(looking, "n1", ["a", "b"], AT)
     assert rig.judge.fits_without(looking, "strange", [], AT)
+
+
+def bound(uid: str, cpus: int, node: str = "", *, exclusive: bool = False, assigned_at: float | None = None) -> PodSeen:
+    containers = (ContainerAsk("main", (("cpu", cpus * 1000), ("memory", 10))),)
+    ask = PodAsk(qos="dedicated_cores", cpu_request_millis=100, numa_exclusive=exclusive, containers=containers)
+    return PodSeen(uid, "team", uid, ask, node, assigned_at)
+
+
+def numas(*free: int, shown: str = "", wall_s: float = WALL_S) -> SaidByNode:
+    """Two NUMA nodes of 8 CPUs, with so many millis free."""
+    whole = {"cpu": 8000, "memory": 1000}
+    nodes = tuple(NumaNode(number, whole, {"cpu": millis, "memory": 1000}, whole) for number, millis in enumerate(free))
+    machine = Machine("single_numa_container", nodes)
+    return SaidByNode(0, None, None, wall_s, machine, frozenset([shown] if shown else []))
+
+
+class TestNumaNodes:
+    def test_a_pod_that_no_numa_node_has_room_for_goes_elsewhere(self) -> None:
+        rig = Rig()
+        rig.view.hear("n1", numas(3000, 2000))
+        assert rig.why(bound("p", 4)) == "no NUMA node has room for it, by single_numa_container"
+        assert rig.why(bound("p", 3)) == ""
+        assert rig.why(pod(ask=SERVICE)) == ""
+
+    def test_one_that_was_given_the_node_counts_there_until_it_is_shown_or_should_have_been(self) -> None:
+        rig = Rig()
+        rig.view.put_pod("a", bound("a", 6, "n1", assigned_at=WALL_S - 5))
+        rig.view.hear("n1", numas(8000, 4000))
+        assert rig.why(bound("p", 8)) != ""
+        assert rig.why(bound("p", 4)) == ""
+        rig.view.hear("n1", numas(8000, 4000, shown="a"))
+        assert rig.why(bound("p", 8)) == ""
+        rig.view.hear("n1", numas(8000, 4000, wall_s=WALL_S + 16))
+        assert rig.why(bound("p", 8)) == ""
+
+    def test_one_that_was_let_onto_it_counts_where_the_rule_would_put_it(self) -> None:
+        rig = Rig()
+        rig.view.hear("n1", numas(8000, 4000))
+        rig.held.hold("a", bound("a", 6).ask, ["n1"], 0)
+        assert rig.why(bound("p", 8)) != ""
+        assert rig.why(bound("p", 4)) == ""
+        assert rig.why(bound("a", 8)) == ""
+        rig.held.hold("a", bound("a", 1, exclusive=True).ask, ["n1"], 0)
+        assert rig.why(bound("p", 5)) != ""
+        assert rig.why(bound("p", 4)) == ""
+
+    def test_one_that_finds_no_place_takes_none(self) -> None:
+        rig = Rig()
+        rig.view.hear("n1", numas(3000, 2000))
+        rig.held.hold("a", bound("a", 9).ask, ["n1"], 0)
+        assert rig.why(bound("p", 3)) == ""
+
+    def test_more_room_is_a_better_place(self) -> None:
+        rig = Rig()
+        rig.view.hear("n1", numas(8000, 8000))
+        most = rig.score(bound("p", 4))
+        rig.view.hear("n1", numas(5000, 5000))
+        assert 0 < rig.score(bound("p", 4)) < most
+
+
+def test_a_profile_packs_where_another_one_spreads() -> None:
+    rig = Rig()
+    rig.view.hear("n1", said(10_000))
+    looking = {name: rig.judge.looking(PodAsked(pod(), scheduler=name)) for name in ("sublet-spread", "sublet-pack")}
+    empty = {name: rig.suits.scores(one, ["n1"], AT)["n1"] for name, one in looking.items()}
+    rig.view.put_pod("a", pod("a", replace(BATCH, cpu_request_millis=8000, memory_request_bytes=8 << 26), "n1"))
+    fuller = {name: rig.suits.scores(one, ["n1"], AT)["n1"] for name, one in looking.items()}
+    assert empty["sublet-pack"] < fuller["sublet-pack"]
+    assert empty["sublet-spread"] > fuller["sublet-spread"]
 
 
 class TestReservations:

@@ -6,15 +6,19 @@ from typing import Literal
 
 from services.central.core.scheduling.amounts import Amounts
 from services.central.core.scheduling.cluster.cnr_taints import KEEPS_AWAY, keeping_away
-from services.central.core.scheduling.cluster.placement_view import NodeState, PlacementView
+from services.central.core.scheduling.cluster.placement_view import BINDING, NodeState, PlacementView
 from services.central.core.scheduling.cluster.pod_asks import PodAsked
 from services.central.core.scheduling.cluster.reservations import Reservations
 from services.central.core.scheduling.extender_reply import NodeStanding
 from services.central.core.scheduling.load.expected_use import ExpectedUse, together
 from services.central.core.scheduling.load.filter import Ceiling, LoadLimits, judge_age, judge_load
+from services.central.core.scheduling.numa.binding import BindablePod
+from services.central.core.scheduling.numa.coming import with_coming
+from services.central.core.scheduling.numa.fit import numa_fit
+from services.central.core.scheduling.numa.machine import Machine
 from services.central.core.scheduling.reclaimed_fit import insufficient
 
-Rule = Literal["fits", "cnr_taint", "reclaimed_fit", "load", "metric_expired"]
+Rule = Literal["fits", "cnr_taint", "reclaimed_fit", "numa_fit", "load", "metric_expired"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +63,7 @@ class NodeLeft:
 
     requested: Amounts
     expected: ExpectedUse | None
+    machine: Machine | None
 
 
 class Judge:
@@ -113,17 +118,22 @@ class Judge:
         """What the other pods leave of a node that were let onto it and are not seen there yet."""
         held = self._reservations.on(state.name)
         if not held or (len(held) == 1 and looking.pod.seen.uid in held):
-            return NodeLeft(state.requested, state.expected)
-        requested, expected = state.requested, state.expected
+            return NodeLeft(state.requested, state.expected, state.machine)
+        requested, expected, bound = state.requested, state.expected, list[BindablePod]()
         for uid, ask in held.items():
             if uid == looking.pod.seen.uid:
                 continue
+            if (bindable := ask.bindable) is not None:
+                bound.append(bindable)
             requested = together(requested, ask.reclaimed)
             if expected is not None:
                 coming = self.view.estimate(ask)
                 prod = together(expected.prod, coming) if ask.prod else expected.prod
                 expected = ExpectedUse(together(expected.everything, coming), prod)
-        return NodeLeft(requested, expected)
+        machine = state.machine
+        if machine is not None and looking.pod.seen.ask.bindable is not None:
+            machine = with_coming(machine, BINDING, bound)
+        return NodeLeft(requested, expected, machine)
 
     def _verdict(self, looking: Looking, state: NodeState, now: Now) -> JudgedNode:
         pod = looking.pod
@@ -138,6 +148,10 @@ class Judge:
             lacking = insufficient(looking.reclaimed, state.offered, left.requested)
             if lacking:
                 return _lacking(lacking, looking.reclaimed, state.offered, left.requested)
+        bindable = looking.pod.seen.ask.bindable
+        if bindable is not None and left.machine is not None and not numa_fit(bindable, BINDING, left.machine).fits:
+            why = f"no NUMA node has room for it, by {left.machine.topology_policy}"
+            return JudgedNode(NodeStanding(False, why), "numa_fit", {"policy": left.machine.topology_policy})
         return self._load_verdict(looking, state, left.expected, now)
 
     def _load_verdict(self, looking: Looking, state: NodeState, expected: ExpectedUse | None, now: Now) -> JudgedNode:

@@ -13,6 +13,7 @@ from services.central.core.scheduling.cluster.node_reports import (
     SchedulableNode,
 )
 from services.central.core.scheduling.load.expected_use import REPORT_INTERVAL_S, LoadReport, UsedByPod
+from services.central.core.scheduling.numa.machine import Machine, NumaNode, NumaTaken, counted
 from shared.contracts.cluster.offer import NodeOffer, ResourceAmounts
 from shared.contracts.kube.quantities import parse_millis, parse_units
 from shared.contracts.pod import ALIASES, BATCH_CPU, BATCH_MEMORY, RECLAIMED_CPU, RECLAIMED_MEMORY
@@ -71,9 +72,14 @@ def measured_node(document: Mapping[str, Any]) -> MeasuredNode | None:
 def said_by_node(offer: NodeOffer, heard_s: float, wall_s: float) -> SaidByNode:
     """A node's own message, heard at these times of our two clocks."""
     offered = None if offer.reclaimed is None else _reclaimed(offer.reclaimed)
+    bound = frozenset(one.uid for numa in offer.numas for one in numa.allocations)
+    return SaidByNode(heard_s, offered, _load(offer, wall_s), wall_s, _machine(offer), bound)
+
+
+def _load(offer: NodeOffer, wall_s: float) -> LoadReport | None:
     used = _used(offer.used)
     if offer.usage_age_s is None or not used:
-        return SaidByNode(heard_s, offered, None)
+        return None
     pods = {f"{one.namespace}/{one.name}": UsedByPod(_used(one.used), one.prod) for one in offer.pods.rows()}
     aggregated: dict[tuple[str, float], dict[str, int]] = {
         (statistic, window.window_s): _used(amounts)
@@ -81,8 +87,18 @@ def said_by_node(offer: NodeOffer, heard_s: float, wall_s: float) -> SaidByNode:
         for statistic, amounts in window.used.items()
     }
     # By our clock, not the node's: pods' times are those of other machines, too, and one clock is wrong once.
-    load = LoadReport(wall_s - offer.usage_age_s, used, aggregated, pods, offer.window_s or REPORT_INTERVAL_S)
-    return SaidByNode(heard_s, offered, load)
+    return LoadReport(wall_s - offer.usage_age_s, used, aggregated, pods, offer.window_s or REPORT_INTERVAL_S)
+
+
+def _machine(offer: NodeOffer) -> Machine | None:
+    if offer.topology_policy is None or not offer.numas:
+        return None
+    numas = []
+    for one in sorted(offer.numas, key=lambda numa: numa.numa):
+        allocations = [NumaTaken(_used(held.requests), held.dedicated) for held in one.allocations]
+        amounts = _used(one.allocatable), _used(one.capacity) or _used(one.allocatable)
+        numas.append(NumaNode.of(one.numa, one.socket or 0, amounts, counted(allocations, "dynamic")))
+    return Machine(offer.topology_policy, tuple(numas))
 
 
 def _reclaimed(amounts: ResourceAmounts) -> dict[str, int]:

@@ -4,7 +4,9 @@ from dataclasses import dataclass
 
 from services.central.core.lost_nodes.lost_node import CnrTaint
 from services.central.core.scheduling.amounts import Amounts
+from services.central.core.scheduling.cluster.pod_asks import PodSeen
 from services.central.core.scheduling.load.expected_use import LoadReport
+from services.central.core.scheduling.numa.machine import Machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,6 +16,17 @@ class SaidByNode:
     heard_s: float
     offered: Amounts | None
     load: LoadReport | None
+    wall_s: float = 0.0
+    """When that was, by the clock that objects are stamped with."""
+    machine: Machine | None = None
+    """Its NUMA nodes, less what is bound to them; None: it does not say."""
+    bound: frozenset[str] = frozenset()
+    """UIDs of those that are."""
+
+    def shows(self, pod: PodSeen, period_s: float) -> bool:
+        """Whether the pod is bound here, or was not although there were two reports' time for it."""
+        late = pod.assigned_at is not None and self.wall_s - pod.assigned_at > 2 * period_s
+        return pod.uid in self.bound or late
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,15 @@ from services.central.core.scheduling.cluster.node_reports import (
 from services.central.core.scheduling.cluster.pod_asks import MOST_ASKS, PodAsk, PodSeen
 from services.central.core.scheduling.load.estimate import FACTORS, estimate
 from services.central.core.scheduling.load.expected_use import Aggregate, AssignedPod, ExpectedUse, LoadReport
+from services.central.core.scheduling.numa.binding import NumaBinding
+from services.central.core.scheduling.numa.coming import with_coming
+from services.central.core.scheduling.numa.machine import Machine
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 
+BINDING = NumaBinding()
+"""Who binds here: an agent, which leaves the CPUs of shared pods to others."""
+REPORT_S = 10.0
+"""Between two messages of a node on which nothing changes."""
 T = TypeVar("T", SchedulableNode, OfferingCnr, MeasuredNode)
 
 
@@ -45,6 +52,8 @@ class NodeState:
     load: LoadReport | None = None
     expected: ExpectedUse | None = None
     """What its pods will use; None: nobody says what they use."""
+    machine: Machine | None = None
+    """Its NUMA nodes with all bound pods that were given the node; None: it does not say."""
     until_s: float = float("inf")
     """On our monotonic clock: what it said itself counts no longer."""
 
@@ -148,8 +157,19 @@ class PlacementView:
             allocatable={} if known.node is None else known.node.allocatable,
             load=load,
             expected=None if load is None else self._expected(load, name),
+            machine=self._machine(known.said, name) if fresh and known.said is not None else None,
             until_s=until_s if fresh else float("inf"),
         )
+
+    def _machine(self, said: SaidByNode, name: str) -> Machine | None:
+        if said.machine is None:
+            return None
+        unseen = [
+            bindable
+            for _, pod in sorted(self.pods.of(name).pods.items())
+            if (bindable := pod.ask.bindable) is not None and not said.shows(pod, REPORT_S)
+        ]
+        return with_coming(said.machine, BINDING, unseen)
 
     def _expected(self, load: LoadReport, name: str) -> ExpectedUse:
         pods = (

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from services.central.core.scheduling.cluster.cnr_taints import Toleration, toleration_of
+from services.central.core.scheduling.numa.binding import BindableContainer, BindablePod
 from shared.contracts.kube.quantities import parse_millis, parse_units
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, QosClass
 from shared.core.pods.koord_qos import priority_class
@@ -59,6 +60,11 @@ class PodAsk:
             RECLAIMED_CPU: self.cpu_request_millis if mine else 0,
             RECLAIMED_MEMORY: self.memory_request_bytes if mine else 0,
         }
+
+    @property
+    def bindable(self) -> BindablePod | None:
+        """As NUMA nodes see it; None: it does not bind."""
+        return _bindable(self) if self.containers else None
 
     @property
     def requests(self) -> dict[str, int]:
@@ -133,6 +139,14 @@ def pod_seen(document: Mapping[str, Any]) -> PodSeen:
     node = _text(spec.get("nodeName"))
     ask = _kept_once(_ask(meta, spec))
     return PodSeen(uid or f"{namespace}/{name}", namespace, name, ask, node, _assigned_at(status) if node else None)
+
+
+@lru_cache(maxsize=MOST_ASKS)
+def _bindable(ask: PodAsk) -> BindablePod:
+    containers = tuple(
+        BindableContainer(one.name, dict(one.requests), init=one.init, sidecar=one.sidecar) for one in ask.containers
+    )
+    return BindablePod(containers, ask.qos, numa_binding=True, numa_exclusive=ask.numa_exclusive)
 
 
 @lru_cache(maxsize=MOST_ASKS)

@@ -1,13 +1,26 @@
 """`Suits` says how well a node suits a pod: the mean of what can be said of the two."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
+from services.central.core.scheduling.allocation_score import AllocationScoring, ScoredResource
 from services.central.core.scheduling.cluster.judge import Judge, Looking, NodeLeft, Now
-from services.central.core.scheduling.cluster.placement_view import NodeState, PlacementView
+from services.central.core.scheduling.cluster.placement_view import BINDING, NodeState, PlacementView
 from services.central.core.scheduling.load.expected_use import together
 from services.central.core.scheduling.load.filter import EXPIRATION_S
 from services.central.core.scheduling.load.score import load_score
+from services.central.core.scheduling.numa.score import NumaScoring, numa_score
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
+
+Strategy = Literal["least_allocated", "most_allocated"]
+"""Spread or pack."""
+_RECLAIMED = (ScoredResource(RECLAIMED_CPU), ScoredResource(RECLAIMED_MEMORY))
+_SCORINGS: Mapping[Strategy, AllocationScoring] = {
+    "least_allocated": AllocationScoring("least_allocated", _RECLAIMED),
+    "most_allocated": AllocationScoring("most_allocated", _RECLAIMED),
+}
+_BALANCED = AllocationScoring("balanced", _RECLAIMED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +30,8 @@ class SuitRules:
     weights: Mapping[str, int]
     dominant_weight: int = 0
     expiration_s: float = EXPIRATION_S
+    strategies: Mapping[str, Strategy] = field(default_factory=dict)
+    """By scheduler profile; `least_allocated` for all others."""
 
 
 class Suits:
@@ -32,6 +47,13 @@ class Suits:
     def _score(self, looking: Looking, state: NodeState, now: Now) -> int:
         left = self._judge.left(looking, state)
         parts = [self._load(looking, state, left, now)]
+        strategy = self._rules.strategies.get(looking.pod.scheduler, "least_allocated")
+        if looking.asks_reclaimed and state.offered is not None:
+            scorings = _SCORINGS[strategy], _BALANCED
+            parts += [one.score(looking.reclaimed, state.offered, left.requested) for one in scorings]
+        bindable = looking.pod.seen.ask.bindable
+        if bindable is not None and left.machine is not None:
+            parts.append(numa_score(bindable, BINDING, left.machine, NumaScoring(strategy)).score)
         return sum(parts) // len(parts)
 
     def _load(self, looking: Looking, state: NodeState, left: NodeLeft, now: Now) -> int:
