@@ -102,6 +102,8 @@ EXTENDER_SILENT = Gauge(
 EXTENDER_DATA_AGE = Gauge(
     "sublet_extender_data_age_seconds", "Age of the oldest message that counts; 0 while no node's does."
 )
+GATED_PODS = Gauge("sublet_gate_waiting_pods", "Pods that wait behind the gate for reclaimed capacity.")
+GATE_RELEASES = Counter("sublet_gate_releases_total", "Pods that were let go from behind the gate.")
 PROFILES_FAILED = Counter(
     "sublet_central_profiles_failed_total", "Times that a colocation profile could not be applied to a pod it matches."
 )

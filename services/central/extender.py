@@ -12,14 +12,17 @@ from services.central.core.scheduling.cluster.judge import Judge
 from services.central.core.scheduling.cluster.placement_view import PlacementView, ViewRules
 from services.central.core.scheduling.cluster.reservations import Reservations
 from services.central.core.scheduling.cluster.suits import SuitRules, Suits
+from services.central.core.scheduling.free_room import free_room
 from services.central.core.scheduling.load.expected_use import Aggregate
 from services.central.core.scheduling.load.filter import LoadLimits
+from services.central.core.scheduling.waiting_pods import WaitingPods
 from services.central.https_main import HttpsParts, HttpsPlan, run_alone
 from services.central.leadership.leader import Leader
 from services.central.leadership.objects import LeaderObjects
 from services.central.ports.decisions import DecisionLog
 from services.central.scheduling.answers import ExtenderAnswers, ExtenderRules
 from services.central.scheduling.controller import NAME, ExtenderController, OfferListener
+from services.central.scheduling.gates import GateController, GateView
 from services.central.scheduling.mirrors import SchedulingMirrors
 from services.central.scheduling.placement_log import PlacementLog
 from services.central.scheduling.waker import SchedulerWaker
@@ -43,13 +46,16 @@ class Extender:
     """What answers, before it is told by whom it hears."""
 
     def __init__(self, objects: Objects, clock: Clock, settings: ExtenderSettings, decisions: DecisionLog) -> None:
-        self._objects, self._clock, self._settings = objects, clock, settings
+        self._objects, self._clock, self._settings, self._decisions = objects, clock, settings, decisions
         load, limits = settings.load, load_limits(settings.load)
         factors = tuple(sorted((str(name), percent) for name, percent in load.estimate_percent.items()))
         weights = {str(name): weight for name, weight in load.score_factor.items()}
         self.view = PlacementView(ViewRules(settings.said_max_age_s, factors, limits.aggregate))
         self.reservations = Reservations(settings.hold_s)
-        self.mirrors = SchedulingMirrors(objects, self.view, self.reservations, node_metrics=settings.node_metrics)
+        self.waiting = None if settings.gate == "none" else WaitingPods()
+        self.mirrors = SchedulingMirrors(
+            objects, self.view, self.reservations, node_metrics=settings.node_metrics, waiting=self.waiting
+        )
         self.judge = Judge(self.view, self.reservations, limits)
         suits = Suits(
             self.view, self.judge, SuitRules(weights, load.dominant_factor, load.expire_s, settings.strategies)
@@ -73,7 +79,22 @@ class Extender:
         offers = OfferListener(self.view, clock, bus)
         controller = ExtenderController(self.view, self.mirrors, serving, clock, {"offers": offers.run, **tasks})
         waker = SchedulerWaker(self.judge, self.mirrors, writing, clock, settings.wake_s)
-        return HttpsProcess(NAME, clock, leader, controller, {"waker": waker.run})
+        leading: dict[str, Callable[[], Awaitable[None]]] = {"waker": waker.run}
+        if self.waiting is not None:
+            leading["gates"] = self.gates(self.waiting, writing).run
+        return HttpsProcess(NAME, clock, leader, controller, leading)
+
+    def gates(self, waiting: WaitingPods, writing: Objects) -> GateController:
+        """What lets pods go that wait behind the gate."""
+        view = GateView(waiting, self._free, hold=self._settings.gate == "hold")
+        return GateController(view, writing, self._clock, self._decisions)
+
+    def _free(self) -> Mapping[str, int] | None:
+        # A pod that was given a node and is not seen there would have its room given out once more.
+        if self.mirrors.failure or not self.mirrors.follows_pods:
+            return None
+        now_s = self._clock.monotonic()
+        return free_room(self.view.state(node, now_s) for node in self.view.nodes.things)
 
 
 def load_limits(load: LoadSettings) -> LoadLimits:

@@ -72,6 +72,9 @@ class WebhookSettings(Settings):
     """Whether pods are answered for; without, Koordinator's ConfigMap alone."""
     node_status: bool = False
     """Whether the status of over-committed Nodes is answered for."""
+    gate: bool = False
+    """Whether pods that ask for reclaimed resources are created behind a gate, which the extender's leader takes away
+    as there is room (`kubernetes.extender.gate`)."""
     configuration: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-pod-profiles"
     """Name of the webhook configurations, which are told whose certificates to trust."""
 
@@ -133,6 +136,9 @@ class ExtenderSettings(Settings):
     """When a node is too hot."""
     strategies: dict[str, Literal["least_allocated", "most_allocated"]] = {"sublet-pack": "most_allocated"}
     """How reclaimed pods of a scheduler profile are placed: spread over the nodes, which is the default, or packed."""
+    gate: Literal["none", "hold", "release"] = "none"
+    """Whether the leader lets pods go that wait behind the gate: as there is room (hold), or all of them, as before the
+    gate is switched off (release)."""
 
     @property
     def names(self) -> tuple[str, ...]:

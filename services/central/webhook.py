@@ -38,7 +38,7 @@ def build_webhook(objects: Objects, clock: Clock, settings: WebhookSettings, ide
     leader, changed = Leader(objects, clock, identity, lease), asyncio.Event()
     writing = LeaderObjects(objects, leader)
     mirrors = ProfileMirrors(objects, changed, applied=settings.profiles)
-    routes = [*ProfileAnswers(mirrors, objects, clock).routes, SloConfigAnswers(clock).route]
+    routes = [*ProfileAnswers(mirrors, objects, clock, gated=settings.gate).routes, SloConfigAnswers(clock).route]
     if settings.node_status:
         routes.append(NodeStatusAnswers(clock).route)
     names = ServingNames(settings.secret, settings.namespace, settings.names)

@@ -33,8 +33,9 @@ BAD_REQUEST, OK = 400, 200
 class ProfileAnswers:
     """Never says no but for a rule: a pod that cannot be read, or a mirror that is not there yet, changes nothing."""
 
-    def __init__(self, mirrors: ProfileMirrors, objects: Objects, clock: Clock) -> None:
-        self._mirrors, self._objects, self._clock = mirrors, objects, clock
+    def __init__(self, mirrors: ProfileMirrors, objects: Objects, clock: Clock, *, gated: bool = False) -> None:
+        """`gated`: pods that ask for reclaimed resources are created behind the gate."""
+        self._mirrors, self._objects, self._clock, self._gated = mirrors, objects, clock, gated
         self._log_limit = LogLimit()
 
     @property
@@ -71,7 +72,7 @@ class ProfileAnswers:
         if asked == "validate":
             return validate(review)
         profiles = self._mirrors.readable
-        rules = ProfilesInForce(profiles, self._mirrors.priority_classes)
+        rules = ProfilesInForce(profiles, self._mirrors.priority_classes, gated=self._gated)
         if all(profile.namespace_selector is None for profile in profiles):
             return mutate(review, rules, {})
         labels = await self._labels(review.namespace)

@@ -7,19 +7,34 @@ from services.central.core.scheduling.cluster.node_documents import measured_nod
 from services.central.core.scheduling.cluster.placement_view import PlacementView
 from services.central.core.scheduling.cluster.pod_asks import PodSeen, assigned_pod
 from services.central.core.scheduling.cluster.reservations import Reservations
+from services.central.core.scheduling.gate_release import GatedPod
+from services.central.core.scheduling.waiting_pods import WaitingPods, waiting_pod
 from shared.core.api_kind import CNRS, NODE_METRICS, NODES, PODS
 from shared.errors import Unavailable
 from shared.ports import ObjectMirror, Objects
+
+
+def placed_or_waiting(document: Mapping[str, Any]) -> PodSeen | GatedPod | None:
+    """A pod that was given a node, or one that waits for room in what nodes offer; None: neither."""
+    return assigned_pod(document) or waiting_pod(document)
 
 
 class SchedulingMirrors:
     """Nodes, CNRs, NodeMetrics where they are read, and the pods that were given a node."""
 
     def __init__(
-        self, objects: Objects, view: PlacementView, reservations: Reservations, *, node_metrics: bool = True
+        self,
+        objects: Objects,
+        view: PlacementView,
+        reservations: Reservations,
+        *,
+        node_metrics: bool = True,
+        waiting: WaitingPods | None = None,
     ) -> None:
-        self._view, self._reservations = view, reservations
-        self._pods = objects.mirror_each(PODS, assigned_pod, self._pod)
+        """`waiting` is told of the pods that wait; None: nobody asks for them."""
+        self._view, self._reservations, self._waiting = view, reservations, waiting
+        keep = assigned_pod if waiting is None else placed_or_waiting
+        self._pods: ObjectMirror[PodSeen | GatedPod] = objects.mirror_each(PODS, keep, self._pod)
         nodes = objects.mirror_each(NODES, schedulable_node, view.put_node)
         self._needed: list[ObjectMirror[Any]] = [nodes, self._pods]
         # A cluster may have neither kind: then nothing of them is known.
@@ -54,7 +69,11 @@ class SchedulingMirrors:
         """Objects that cannot be read, by UID, and why."""
         return {uid: why for mirror in self.every for uid, why in mirror.unread.items()}
 
-    def _pod(self, uid: str, pod: PodSeen | None) -> None:
+    def _pod(self, uid: str, pod: PodSeen | GatedPod | None) -> None:
+        if self._waiting is not None:
+            self._waiting.put(uid, pod if isinstance(pod, GatedPod) else None)
+        if isinstance(pod, GatedPod):
+            return
         self._view.put_pod(uid, pod)
         # It is seen where it is, or is gone: it counts nowhere else any more.
         self._reservations.release(uid)

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from io import BytesIO
-from typing import Any
+from typing import Any, Literal
 
 import aiohttp
 
@@ -100,12 +100,14 @@ class ExtenderRig:
 
 
 @asynccontextmanager
-async def extending(port: int, *nodes: Document, clock: Clock | None = None) -> AsyncIterator[ExtenderRig]:
+async def extending(
+    port: int, *nodes: Document, clock: Clock | None = None, gate: Literal["none", "hold", "release"] = "none"
+) -> AsyncIterator[ExtenderRig]:
     """One that answers, over a cluster of these Nodes."""
     api = MemoryObjects(SystemClock())
     for one in nodes:
         api.put(NODES, one)
-    settings = ExtenderSettings(host="127.0.0.1", port=port, wake_s=1)
+    settings = ExtenderSettings(host="127.0.0.1", port=port, wake_s=1, gate=gate)
     rig = ExtenderRig(api, MemoryBus(), settings, clock=clock or SystemClock())
     task = asyncio.create_task(rig.process.run(asyncio.Event()))
     try:

@@ -24,6 +24,8 @@ class ProfilesInForce:
     profiles: Sequence[Profile]
     priority_classes: PriorityClasses = field(default_factory=dict)
     skip_by_pod_annotation: bool = False
+    gated: bool = False
+    """Whether pods that ask for reclaimed resources wait behind the gate for room."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from services.central.core.admission.allowed import allowed, answer, read_request
 from services.central.core.admission.json_patch import json_patch
+from services.central.core.profiles.capacity_gate import with_gate
 from services.central.core.profiles.cluster_objects import NAME_LABEL
 from services.central.core.profiles.colocated_resources import ANNOTATION, extended_resources
 from services.central.core.profiles.pod_admission import objection
@@ -78,6 +79,7 @@ def mutate(review: PodReview, rules: ProfilesInForce, namespace_labels: Mapping[
     try:
         found = profiled(review.pod, namespace_labels, rules, draws(review))
         pod = _with_annotation(_with_overhead_of(review.pod, found.pod))
+        pod = with_gate(pod) if rules.gated else pod
         patch = json_patch(review.pod, _checked(pod) if review.dry_run else pod)
     except Refused:
         return ReviewAnswer(allowed(review.uid), "unreadable")

@@ -16,6 +16,12 @@ class GatedPod:
     gates: Collection[str]
     requests: Amounts
     priority: int = 0
+    uid: str = ""
+
+    @property
+    def key(self) -> str:
+        """namespace/name."""
+        return f"{self.namespace}/{self.name}"
 
     @property
     def turn(self) -> tuple[int, float, str, str]:

@@ -12,7 +12,7 @@ from services.central.whatif.scheduling import AREA
 from shared.whatif.decisions import Answer, Question, decision
 
 
-class JudgedNode(Question):
+class SaidOfNode(Question):
     """What is said of a node."""
 
     fits: bool
@@ -27,7 +27,7 @@ class ExtenderReplyQuestion(Question):
 
     verb: Literal["filter", "prioritize"]
     request: Any
-    verdicts: dict[str, JudgedNode] = {}
+    verdicts: dict[str, SaidOfNode] = {}
     scores: dict[str, int] = {}
 
 

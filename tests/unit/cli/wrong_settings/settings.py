@@ -45,6 +45,7 @@ VARIABLES = variables([
      ("central.kubernetes.extender.load.percent.cpu = 165", "at most 100")),
     ("SUBLET_CENTRAL__KUBERNETES__EXTENDER__STRATEGIES", "{sublet-pack: tight}",
      ("central.kubernetes.extender.strategies.sublet-pack = 'tight'", "'least_allocated' or 'most_allocated'")),
+    ("SUBLET_CENTRAL__KUBERNETES__EXTENDER__GATE", "on", ("central.kubernetes.extender.gate", "'hold' or 'release'")),
     ("SUBLET_NODE__X", "1", ("SUBLET_NODE is set to a value",)),
     ("SUBLET_X__Y__Z", "1", ("x: no such setting",)),
     ("SUBLET_LOG_LEVEL", "{" * 2000, ("nested too deep",)),
