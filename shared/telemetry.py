@@ -107,6 +107,18 @@ GATE_RELEASES = Counter("sublet_gate_releases_total", "Pods that were let go fro
 PROFILES_FAILED = Counter(
     "sublet_central_profiles_failed_total", "Times that a colocation profile could not be applied to a pod it matches."
 )
+METRICS_REQUESTS = Counter(
+    "sublet_metrics_api_requests_total", "Requests to the metrics API, by group and outcome.", ["group", "outcome"]
+)
+METRICS_REQUEST_SECONDS = Histogram(
+    "sublet_metrics_api_request_seconds",
+    "Time from a request of the front proxy to its answer.",
+    ["group"],
+    buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5),
+)
+METRICS_DROPPED = Counter("sublet_metrics_api_samples_dropped_total", "Samples not taken, by reason.", ["reason"])
+METRICS_SERIES = Gauge("sublet_metrics_api_series", "Series that the metrics API holds.")
+METRICS_SAMPLES = Gauge("sublet_metrics_api_samples", "Samples that the metrics API holds.")
 NODES_READY = Gauge("sublet_central_nodes", "Nodes in central's readiness ledger.", ["state"])
 
 

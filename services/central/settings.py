@@ -146,6 +146,34 @@ class ExtenderSettings(Settings):
         return (f"{self.service}.{self.namespace}.svc", f"{self.service}.{self.namespace}.svc.cluster.local")
 
 
+class MetricsApiSettings(Settings):
+    """How the custom and external metrics API answers the API server out of nodes' figures."""
+
+    host: str = "0.0.0.0"  # noqa: S104 - the API server comes from outside of the pod
+    """Address that is listened on."""
+    port: Annotated[int, Field(ge=0, le=65535)] = 8443
+    """Port that is listened on; 0: any."""
+    service: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "sublet-metrics-api"
+    """Name of the Service that the APIServices lead to, and of the Lease; the certificate is made for it."""
+    namespace: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$")] = "sublet-system"
+    """Namespace of Service, Lease and Secret."""
+    secret: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-metrics-api-tls"  # noqa: S105
+    """Name of the Secret in which all replicas share the certificate."""
+    keep_s: Annotated[float, Field(ge=60, le=3600)] = 300.0
+    """Samples are kept for so long; an aggregate is over all of them."""
+    max_series: Annotated[int, Field(ge=1000, le=5_000_000)] = 500_000
+    """Most series of all objects together; further ones are refused until some expire."""
+    max_samples: Annotated[int, Field(ge=10_000, le=100_000_000)] = 10_000_000
+    """Most samples of all series together, of 16 bytes each."""
+    max_object_series: Annotated[int, Field(ge=1, le=10_000)] = 256
+    """Most series of one pod or node, so that none takes the room of the others."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Those of the Service, as the API server and others in the cluster call it."""
+        return (f"{self.service}.{self.namespace}.svc", f"{self.service}.{self.namespace}.svc.cluster.local")
+
+
 class SloConfigMapSettings(Settings):
     """Koordinator's ConfigMap `slo-controller-config`, which every node can be configured by."""
 
@@ -226,6 +254,8 @@ class KubernetesSettings(Settings):
     """How the webhook, a process of its own, answers about pods that are created; None: as by default."""
     extender: ExtenderSettings = ExtenderSettings()
     """How the scheduler extender, a process of its own, answers schedulers."""
+    metrics_api: MetricsApiSettings = MetricsApiSettings()
+    """How the metrics API, a process of its own, answers about nodes' figures."""
     slo: SloConfigMapSettings = SloConfigMapSettings()
     """Koordinator's ConfigMap; off unless `enabled`."""
     tide: TideSettings = TideSettings()

@@ -30,6 +30,7 @@ UNITS: Mapping[str, str] = {
     "_factor": "factor",
     "_rounds": "rounds",
     "_samples": "samples",
+    "_series": "series",
     "_steps": "steps",
     "_times": "steps",
     "_times_reclaimed": "steps",

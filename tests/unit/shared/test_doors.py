@@ -30,6 +30,8 @@ DOORS = {
     "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
     "services/central/core/admission/allowed.py": "AdmissionReviews of the API server",
+    "services/central/core/custom_metrics/front_proxy.py": "a ConfigMap of the API server: nobody is let in if not so",
+    "services/central/core/profiles/review.py": "AdmissionReviews of the API server",
     "services/central/scheduling/answers.py": "calls of schedulers",
     "services/qrm/adapters/kernel/kubelet.py": "kubelet's state",
     "services/qrm/app.py": "questions on a pod, of this node's runtime",

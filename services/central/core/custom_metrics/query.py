@@ -6,7 +6,7 @@ history would leave chance to decide (docs/facts/katalyst-metrics.md#questions).
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from services.central.core.custom_metrics.aggregates import AGGREGATES, newest_ms, window_s
 from services.central.core.custom_metrics.series import Labels, MeteredObject, MetricSeries, MetricTable, SeriesIndex
@@ -52,6 +52,8 @@ class MetricView:
     index: SeriesIndex
     objects: ObjectLabels | None = None
     fresh_from_ms: int | None = None
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    """Names that others have for metrics of pods, each with ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,8 @@ def _grouped(selector: Selector) -> tuple[Selector, frozenset[str]]:
 def items_of(query: MetricQuery, view: MetricView) -> list[MetricItem]:
     """The values, by object and labels."""
     objects = view.index.objects(query.table)
+    if not objects and query.table.kind == "pods" and query.table.metric in view.aliases:
+        objects = view.index.objects(query.table._replace(metric=view.aliases[query.table.metric]))
     if query.name is not None:
         objects = {query.name: objects[query.name]} if query.name in objects else {}
     found = [

@@ -113,6 +113,12 @@ class SeriesIndex:
             found = own[labels] = MetricSeries(labels)
         return found
 
+    def find(self, key: SeriesKey) -> MetricSeries | None:
+        """The series of this key, if there is one."""
+        about = key.about
+        own = self.objects(MetricTable(key.metric, about.kind, about.namespace)).get(about.name)
+        return None if own is None else own.get(key.labels)
+
     def drop(self, table: MetricTable, name: str | None, labels: Collection[Labels]) -> None:
         """Remove these series of an object, and what is empty then."""
         objects = self._tables[table]

@@ -90,6 +90,15 @@ def test_stale_series_answer_nothing() -> None:
     assert ask(seen=view(fresh_from_ms=20_001)) == []
 
 
+def test_a_name_that_others_have_is_ours_unless_somebody_has_series_of_it() -> None:
+    seen = view(aliases={"usage": "m"})
+    assert ask("usage", seen) == ask(seen=seen)
+    assert ask("usage_agg_avg", seen) == ask("m_agg_avg", seen)
+    assert ask("usage", seen, kind="nodes", namespace=None) == []
+    seen.index.series(SeriesKey("usage", MeteredObject("pods", "d", "db"), ())).put(1, 3.0)
+    assert [item[:3] for item in ask("usage", seen)] == [("db", {}, 3.0)]
+
+
 def test_without_a_list_of_objects_all_exist_and_none_has_labels() -> None:
     assert [item[0] for item in ask(seen=view(objects=None))] == ["gone", "web-1", "web-2"]
     assert ask(seen=view(objects=None), object_selector="app=web") == []

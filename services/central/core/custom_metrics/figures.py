@@ -1,0 +1,36 @@
+"""A node's figures as samples: what the metrics API takes of them."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from services.central.core.custom_metrics.cluster_objects import MeteredSeen
+from services.central.core.custom_metrics.series import MeteredObject, MetricSample, SeriesKey
+from shared.contracts.cluster.figures import FIGURES_PERIOD_S, PodFigures
+
+STALE_S = 2 * FIGURES_PERIOD_S + 10
+"""Without a sample for so long a series answers nothing: the autoscaler must not act on what was."""
+
+ALIASES: Mapping[str, str] = {
+    "cpu_usage": "pod_cpu_usage",
+    "memory_working_set_bytes": "pod_memory_usage",
+    "memory_rss": "pod_memory_rss",
+}
+"""Names that the default rules of prometheus-adapter give to the same figures of pods, and ours."""
+
+
+def figure_samples(
+    figures: PodFigures, taken_ms: int, seen: Callable[[MeteredObject], MeteredSeen | None]
+) -> Iterator[MetricSample]:
+    """The samples of a message that was taken at this time of ours, but for pods that are not on the node who speaks.
+
+    A node's clock may be wrong, its age of a sample is not: that is of one clock. So it is counted back from ours.
+    """
+    at_ms = taken_ms - max(0, round((figures.sent_at - figures.measured_at).total_seconds() * 1000))
+    for row in figures.rows():
+        about = MeteredObject(row.resource, row.namespace or None, row.name)
+        known = seen(about)
+        # One that is not known goes on, and is counted where samples are stored.
+        if known is not None and known.node != figures.node:
+            continue
+        labels = tuple(sorted(row.labels.items()))
+        for metric, value in row.figures.items():
+            yield MetricSample(SeriesKey(metric, about, labels), at_ms, float(value))

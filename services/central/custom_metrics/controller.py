@@ -1,0 +1,53 @@
+"""The life of a replica of the metrics API: mirrors, figures, the server, and when others may be sent to it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+from services.central.custom_metrics.intake import FiguresIntake
+from services.central.custom_metrics.mirrors import MetricsMirrors
+from services.central.serving.serving import Serving
+from shared.contracts.cluster.figures import FIGURES_PERIOD_S
+from shared.ports import Bus, Clock
+
+WARM_S = FIGURES_PERIOD_S + 5.0
+"""In so long every node has spoken. A replica that came without waiting would tell the autoscaler that pods have no
+figures. Afterwards it answers also without: an API that is not available at all stops more than scaling."""
+
+
+class MetricsController:
+    """Hears, stores, answers."""
+
+    def __init__(
+        self,
+        mirrors: MetricsMirrors,
+        intake: FiguresIntake,
+        serving: Serving,
+        bus: Callable[[], Awaitable[Bus]],
+        clock: Clock,
+    ) -> None:
+        self._mirrors, self._intake, self.serving, self._bus, self._clock = mirrors, intake, serving, bus, clock
+        self._warm_at_s = clock.monotonic() + WARM_S
+
+    @property
+    def failure(self) -> str:
+        """Why nobody should be sent here; "" while everybody may."""
+        if self.serving.failure:
+            return self.serving.failure
+        left_s = self._warm_at_s - self._clock.monotonic()
+        return f"nodes are heard for the first time, {left_s:.0f} s more" if left_s > 0 else ""
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        async with asyncio.TaskGroup() as tasks:
+            for mirror in self._mirrors.every:
+                tasks.create_task(mirror.run(), name="metrics-api-mirror")
+            tasks.create_task(self._hear(), name="metrics-api-bus")
+            tasks.create_task(self._intake.collect(), name="metrics-api-store")
+            tasks.create_task(self.serving.run(), name="metrics-api-server")
+
+    async def close(self) -> None:
+        """Answer nobody any more."""
+        await self.serving.close()
+
+    async def _hear(self) -> None:
+        await self._intake.listen(await self._bus())

@@ -1,0 +1,49 @@
+"""`python -m services.central.metrics_api`: custom and external metrics for the API server, out of nodes' figures.
+
+Every replica hears every node and keeps everything, so that each answers alone. The API server's front proxy asks; who
+may ask what has been decided by then.
+"""
+
+from services.central.adapters.https.server import HttpsServer
+from services.central.adapters.https.serving_secret import ServingNames, ServingSecret
+from services.central.adapters.metrics_api.api_services import ApiServiceAuthorities
+from services.central.adapters.metrics_api.proxied_server import ProxiedServer
+from services.central.core.custom_metrics.store import MetricStore, StoreBounds
+from services.central.custom_metrics.answers import MetricsAnswers
+from services.central.custom_metrics.controller import MetricsController
+from services.central.custom_metrics.intake import FiguresIntake
+from services.central.custom_metrics.mirrors import MetricsMirrors
+from services.central.https_main import HttpsParts, HttpsPlan, run_alone
+from services.central.leadership.leader import Leader
+from services.central.leadership.objects import LeaderObjects
+from services.central.serving.process import HttpsProcess
+from services.central.serving.serving import Serving
+from services.central.settings import LeaseSettings
+
+NAME, MANAGER = "metrics-api", "sublet-metrics-api"
+
+
+def build(parts: HttpsParts) -> HttpsProcess:
+    """One of the replicas, by `kubernetes.metrics_api`."""
+    settings, clock = parts.settings.kubernetes.metrics_api, parts.clock
+    leader = Leader(
+        parts.objects, clock, parts.identity, LeaseSettings(name=settings.service, namespace=settings.namespace)
+    )
+    writing, mirrors = LeaderObjects(parts.objects, leader), MetricsMirrors(parts.objects)
+    bounds = StoreBounds(settings.max_series, settings.max_samples, settings.max_object_series)
+    store = MetricStore(settings.keep_s, mirrors.labels, bounds)
+    server = HttpsServer(MetricsAnswers(store, mirrors, clock).routes, host=settings.host, port=settings.port)
+    names = ServingNames(settings.secret, settings.namespace, settings.names)
+    authorities = ApiServiceAuthorities(writing, settings.service, settings.namespace)
+    serving = Serving(
+        ProxiedServer(server, lambda: mirrors.proxy), ServingSecret(writing, clock, names, authorities), clock,
+        missing=lambda: mirrors.failure, leading=lambda: leader.leading,
+    )  # fmt: skip
+    intake = FiguresIntake(store, mirrors, clock)
+    return HttpsProcess(NAME, clock, leader, MetricsController(mirrors, intake, serving, parts.bus.get, clock))
+
+
+PLAN = HttpsPlan(NAME, MANAGER, build)
+
+if __name__ == "__main__":
+    run_alone(PLAN)
