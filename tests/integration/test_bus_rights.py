@@ -16,7 +16,7 @@ from nats.aio.client import Client
 from nats.aio.msg import Msg
 
 from shared.adapters.nats.bus import NatsBus
-from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
+from shared.contracts.bus.subjects import CONFIG_BUCKET, DECISIONS_STREAM, EVENTS_STREAM, INTENTS_STREAM, STREAMS
 from shared.errors import NotStored, Unavailable
 from shared.ports import DurableMessage, Entry
 
@@ -32,6 +32,9 @@ NOT_MINE = (
     "sublet.cluster.v1.ready.b",
     "sublet.cluster.v1.intent.b.0a-1",
     "sublet.cluster.v1.event.eviction.created.default.b",
+    "sublet.cluster.v1.offer.b",
+    "sublet.cluster.v1.figures.b",
+    "sublet.cluster.v1.decision.tide.node.-.a",
     "sublet.cluster.v1.probe.0123456789abcdef",
     "sublet.node.v1.sample.b",
     "sublet.node.v1.alloc.b",
@@ -170,6 +173,16 @@ async def test_nothing_that_a_node_says_for_another_gets_through(world: World, u
     assert world.heard == [MINE[0]]
     assert await world.config() == CONFIG
     assert await world.stored(EVENTS_STREAM) == []
+    assert await world.stored(DECISIONS_STREAM) == []
+
+
+async def test_who_may_read_reads_what_central_decided(hub: Hub, central: NatsBus) -> None:
+    subject = "sublet.cluster.v1.decision.tide.node.-.a"
+    await central.publish_durable(DurableMessage(subject, b"{}", msg_id="1"))
+    reader = await hub.client("bridge:bridge-word", "cli/b")
+    assert [one.subject for one in await reader.replay(DECISIONS_STREAM, subject)] == [subject]
+    with pytest.raises(NotStored):
+        await reader.publish_durable(DurableMessage(subject, b"forged", msg_id="2"), budget_s=1)
 
 
 async def test_an_answer_cannot_be_sent_in_somebody_elses_name(world: World, until: Until) -> None:

@@ -139,9 +139,10 @@ def decision_subject(area: str, about: DecidedObject) -> str:
     return CHANNEL_OF[Decision].subject(**decision_tokens(area, about))
 
 
-def decision_filter(about: DecidedObject) -> str:
-    """A subscriber's filter over decisions of every area about one object."""
-    return decision_subject("*", about)
+def decision_filter(kind: str = "*", namespace: str | None = None, name: str = "*") -> str:
+    """A subscriber's filter over decisions of every area; without a namespace those of any, and of none."""
+    tokens = {"namespace": node_token(namespace)} if namespace else {}
+    return CHANNEL_OF[Decision].subject(object_kind=kind, name=name if name == "*" else node_token(name), **tokens)
 
 
 def dead_letter_subject(durable: str = "*") -> str:

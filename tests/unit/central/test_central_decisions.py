@@ -33,7 +33,8 @@ def decided(verdict: str = "refused", about: DecidedObject = POD, **fields: Any)
 def test_an_object_has_its_subject() -> None:
     assert decision_subject("scheduling", POD) == "sublet.cluster.v1.decision.scheduling.pod.team-a.encode-1_x"
     assert decision_subject("tide", NODE) == "sublet.cluster.v1.decision.tide.node.-.ip-10-0-0-1_local"
-    assert decision_filter(NODE) == "sublet.cluster.v1.decision.*.node.-.ip-10-0-0-1_local"
+    assert decision_filter("node", None, NODE.name) == "sublet.cluster.v1.decision.*.node.*.ip-10-0-0-1_local"
+    assert decision_filter("pod", "team-a") == "sublet.cluster.v1.decision.*.pod.team-a.*"
     assert (str(POD), str(NODE)) == ("pod/team-a/encode-1.x", "node/ip-10-0-0-1.local")
 
 

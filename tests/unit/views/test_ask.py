@@ -55,7 +55,7 @@ def test_without_a_server_every_command_says_one_line_and_ends_with_3(app: Typer
 
 @pytest.mark.parametrize(
     ("what", "word"),
-    [("node/x", "only pods and CPUs"), ("cpu/x", "number of a CPU"), ("cpu/-1", "number of a CPU"), ("cpu/", "cpu/22")],
+    [("No-de/x", "as node/NAME"), ("cpu/x", "number of a CPU"), ("cpu/-1", "number of a CPU"), ("cpu/", "cpu/22")],
 )
 def test_what_cannot_be_explained_is_refused_with_what_can(app: Typer, what: str, word: str) -> None:
     result = CliRunner().invoke(app, ["explain", what])
