@@ -7,7 +7,7 @@ from datetime import datetime
 
 import structlog
 
-from services.central.core.tide.change import MOST_WHY, LastChange, NodeChange
+from services.central.core.tide.change import MOST_WHY, LastChange, NodeChange, seconds_since
 from services.central.core.tide.edits import NodeEdit, closing, marked
 from services.central.core.tide.entry import EntryStep, Move, entry_step, unwelcome
 from services.central.core.tide.marks import POOL_LABEL
@@ -148,7 +148,8 @@ class PoolPass:
         """Of a node that is on no side yet, and was given up; all others the rule of flips has held already."""
         if move.before is not None or node.last is None:
             return False
-        return (self._clock.wall() - node.last.at).total_seconds() < self._settings.hold_s
+        age_s = seconds_since(node.last.at, self._clock.wall())
+        return age_s is not None and age_s < self._settings.hold_s
 
     async def _do(self, move: Move, step: EntryStep, objects: PoolObjects, there: Sequence[PodOnNode]) -> None:
         node, marks, now = objects.nodes[move.node], objects.seen.marks, self._clock.wall()

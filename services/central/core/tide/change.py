@@ -3,6 +3,7 @@
 Two annotations, for labels and taints alone do not say since when a node is being emptied, nor when it changed last.
 """
 
+from datetime import datetime
 from typing import Annotated, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
@@ -12,6 +13,8 @@ from services.central.core.tide.roles import Role
 CHANGE, LAST = "tide.sublet.io/change", "tide.sublet.io/last-change"
 MOST_CHARACTERS = 2048
 MOST_WHY = 300
+MOST_SKEW_S = 60.0
+"""Between the clocks of two machines; a moment that is further ahead was written by nobody of ours."""
 
 
 class _Note(BaseModel):
@@ -38,6 +41,12 @@ class LastChange(_Note):
     pool: Annotated[str, Field(max_length=253)]
     at: AwareDatetime
     why: Annotated[str, Field(max_length=MOST_WHY)] = ""
+
+
+def seconds_since(at: datetime, now: datetime) -> float | None:
+    """How long ago a moment was by this machine's clock; None: it is to come, so that it says nothing."""
+    age_s = (now - at).total_seconds()
+    return None if age_s < -MOST_SKEW_S else max(0.0, age_s)
 
 
 def read_change(text: object) -> NodeChange | None:

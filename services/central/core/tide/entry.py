@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from services.central.core.tide.change import seconds_since
 from services.central.core.tide.edits import PoolMarks
 from services.central.core.tide.roles import ONLINE, Role, Standing
 from services.central.core.tide.seen import TideNodeSeen, TidePodSeen
@@ -55,7 +56,8 @@ def entry_step(
     move: Move, node: TideNodeSeen, leaving: Sequence[TidePodSeen], now: datetime, limit_s: float
 ) -> EntryStep:
     """The next step; `leaving` are those that are unwelcome there now, read from the API server itself."""
-    to_online, begun = move.role in ONLINE, node.change is not None
+    to_online, age_s = move.role in ONLINE, None if node.change is None else seconds_since(node.change.since, now)
+    begun = age_s is not None
     if move.hindrance:
         return EntryStep("give_up" if begun else "wait", move.hindrance)
     kept = [pod.key for pod in leaving if pod.critical or (to_online and pod.online)]
@@ -63,11 +65,11 @@ def entry_step(
         # Of a service on its own side, or of the cluster: such a pod was forgotten when the pool was made.
         why = f"{_named(kept)} does not tolerate the taint of the {_side(to_online)} side; add the toleration"
         return EntryStep("give_up" if begun else "wait", why)
-    if node.change is None:
+    if age_s is None:
         return EntryStep("close", move.why)
     if not leaving:
         return EntryStep("enter", move.why)
-    names, age_s = _named([pod.key for pod in leaving]), (now - node.change.since).total_seconds()
+    names = _named([pod.key for pod in leaving])
     if age_s < limit_s:
         going = tuple(pod.key for pod in leaving if not pod.terminating)
         return EntryStep("evict", f"waits at most {limit_s:.0f} s for {names} to leave", going)

@@ -85,8 +85,9 @@ def _terms(rows: Iterable[Mapping[str, Any]]) -> Iterator[AffinityTerm]:
     for row in rows:
         names: frozenset[str] | None = None
         for field in _rows(row.get("matchFields")):
-            names = frozenset(value for value in field.get("values") or () if isinstance(value, str))
-        with suppress(Refused, KeyError, TypeError, ValueError):
+            values = field.get("values")
+            names = frozenset(one for one in (values if isinstance(values, list) else ()) if isinstance(one, str))
+        with suppress(Refused, AttributeError, KeyError, TypeError):
             parts = [
                 expression(part["key"], _OPERATORS[part["operator"]], part.get("values") or ())
                 for part in _rows(row.get("matchExpressions"))

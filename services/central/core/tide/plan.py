@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from services.central.core.tide.change import seconds_since
 from services.central.core.tide.edits import PoolMarks, marked
 from services.central.core.tide.entry import Move, unwelcome
 from services.central.core.tide.marks import standing_of
@@ -169,8 +170,8 @@ def _tide_node(node: TideNodeSeen, role: Standing, now: datetime, *, held: bool)
 
 
 def _age_s(node: TideNodeSeen, now: datetime) -> float | None:
-    """Seconds since its last change; one that is to come has just been, by another machine's clock."""
-    return None if node.last is None else max(0.0, (now - node.last.at).total_seconds())
+    """Seconds since its last change."""
+    return None if node.last is None else seconds_since(node.last.at, now)
 
 
 def _pods(view: PoolView, selected: Mapping[str, TideNodeSeen]) -> list[TidePod]:

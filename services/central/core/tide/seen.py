@@ -10,6 +10,7 @@ from services.central.core.tide.marks import ONLINE_POD, POD_LABEL, TideTaint
 from services.central.core.tide.placement import TidePlacement, placement_of
 from shared.contracts.kube.quantities import parse_millis, parse_units
 from shared.core.pods.qos import CRITICAL_PRIORITY
+from shared.core.text.document import text
 
 FITS_NOWHERE = 1 << 62
 """A request that cannot be read: its pod fits nowhere, so no node is given away because of it."""
@@ -52,12 +53,16 @@ class TidePodSeen:
 
 
 def tide_node_of(document: Mapping[str, Any]) -> TideNodeSeen:
-    """A Node of its document."""
+    """A Node of its document.
+
+    Raises:
+        Refused: it has no name or no UID, which no API server gives.
+    """
     meta, spec, status = (_map(document.get(part)) for part in ("metadata", "spec", "status"))
     annotations = _map(meta.get("annotations"))
     return TideNodeSeen(
-        name=meta["name"],
-        uid=meta["uid"],
+        name=text(meta.get("name"), "metadata.name"),
+        uid=text(meta.get("uid"), "metadata.uid"),
         labels={key: value for key, value in _map(meta.get("labels")).items() if isinstance(value, str)},
         taints=tuple(sorted(_taint(row) for row in _rows(spec.get("taints")))),
         allocatable=_amounts(_map(status.get("allocatable")), unreadable=0),
@@ -72,14 +77,18 @@ def _taint(row: Mapping[str, Any]) -> TideTaint:
 
 
 def tide_pod_of(document: Mapping[str, Any]) -> TidePodSeen | None:
-    """A pod of its document; None once it has ended."""
+    """A pod of its document; None once it has ended.
+
+    Raises:
+        Refused: it has no name or no UID, which no API server gives.
+    """
     meta, spec, status = (_map(document.get(part)) for part in ("metadata", "spec", "status"))
     if status.get("phase") in _FINISHED:
         return None
     node, priority = spec.get("nodeName"), spec.get("priority")
     return TidePodSeen(
-        key=f"{meta.get('namespace')}/{meta['name']}",
-        uid=meta["uid"],
+        key=f"{text(meta.get('namespace'), 'metadata.namespace')}/{text(meta.get('name'), 'metadata.name')}",
+        uid=text(meta.get("uid"), "metadata.uid"),
         node=node if isinstance(node, str) and node else None,
         online=_map(meta.get("labels")).get(POD_LABEL) == ONLINE_POD,
         requests=requests_of_pod(spec),
