@@ -22,6 +22,8 @@ from shared.ports import Clock, ObjectMirror
 log = structlog.get_logger()
 
 RETRY_S = 5.0
+REST_PER_PASS = 4.0
+"""Seconds of rest for each that a pass took."""
 LISTED = 20
 
 
@@ -60,19 +62,27 @@ class TideController:
         self._said.clear()
         while True:
             self._changed.clear()
-            try:
-                await self.reconcile()
-            except SubletError as error:
-                if str(error) != self.failure:
-                    log.warning("tide.pass_failed", why=str(error))
-                self.failure = str(error)
+            began_s = self._clock.monotonic()
+            await self._try()
+            took_s = self._clock.monotonic() - began_s
+            if self.failure:
                 await self._clock.sleep(RETRY_S)
             else:
-                self.failure = ""
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(self._settings.pass_s):
                         await self._changed.wait()
-            await self._clock.sleep(self._settings.settle_s)
+            # In a large cluster something changes all the time, and a pass takes a while: most of it is for others.
+            await self._clock.sleep(min(self._settings.pass_s, max(self._settings.settle_s, REST_PER_PASS * took_s)))
+
+    async def _try(self) -> None:
+        try:
+            await self.reconcile()
+        except SubletError as error:
+            if str(error) != self.failure:
+                log.warning("tide.pass_failed", why=str(error))
+            self.failure = str(error)
+        else:
+            self.failure = ""
 
     async def reconcile(self) -> None:
         """Work on every pool once.

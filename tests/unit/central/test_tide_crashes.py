@@ -90,6 +90,7 @@ async def story(world: DyingWorld) -> None:
         meta = world.node_document(name)["metadata"]
         assert (meta["labels"], world.taints(name)) == ({"zone": "z", **SELECTOR}, [])
         assert not meta.get("annotations")
+    assert world.centrals[0].task.done() == bool(world.dies_behind)
 
 
 def play(virtual: Virtual, dies_behind: int) -> DyingWorld:
@@ -100,7 +101,6 @@ def play(virtual: Virtual, dies_behind: int) -> DyingWorld:
         return world
 
     world: DyingWorld = virtual(whole())
-    assert world.centrals[0].task.done() == bool(dies_behind)
     # A taint ends whom nobody asked: it never met one.
     assert world.ended == []
     return world
