@@ -1,4 +1,5 @@
-"""Time of an answer about a pod that is created, as the API server waits for it: HTTPS on one kept connection.
+"""Time of an answer about a pod that is created, and about the status of an over-committed node, as the API server
+waits for it: HTTPS on one kept connection.
 
     python -m bench.webhook
 
@@ -23,6 +24,7 @@ from services.central.adapters.https.certificate import renewed
 from services.central.adapters.https.server import HttpsServer
 from services.central.core.profiles.cluster_objects import NAMESPACES, PRIORITY_CLASSES
 from services.central.core.profiles.profile_documents import PROFILES
+from services.central.overcommit.answers import NodeStatusAnswers
 from services.central.profiles.answers import ProfileAnswers
 from services.central.profiles.mirrors import ProfileMirrors
 from shared.adapters.clock import SystemClock
@@ -64,7 +66,22 @@ def review(kind: str) -> bytes:
     return json.dumps({"kind": "AdmissionReview", "request": request}).encode()
 
 
-def ask(port: int, authorities: str) -> None:
+def node_review(sent_cpu: str) -> bytes:
+    """A question about a status that kubelet writes: 50 images, and twice the object, as an update has it."""
+    images = [{"names": [f"registry.example/{'x' * 60}/{n}@sha256:{'0' * 64}"], "sizeBytes": n} for n in range(50)]
+    ratio = {"katalyst.kubewharf.io/cpu_overcommit_ratio": "1.5"}
+    amounts = {"cpu": "64", "memory": "263755668Ki", "pods": "110"}
+
+    def node(cpu: str) -> Document:
+        status = {"allocatable": {**amounts, "cpu": cpu}, "capacity": {**amounts, "cpu": cpu}, "images": images}
+        return {"metadata": {"name": "n", "annotations": ratio}, "status": status}
+
+    who = {"uid": "u", "operation": "UPDATE", "subResource": "status", "userInfo": {"username": "system:node:n"}}
+    request = {**who, "object": node(sent_cpu), "oldObject": node("96")}
+    return json.dumps({"kind": "AdmissionReview", "request": request}).encode()
+
+
+def ask(port: int, authorities: str, path: str) -> None:
     """Be the API server: send the body of standard input on one kept connection, and write the times, in seconds."""
     body, spent_s = sys.stdin.buffer.read(), []
     connection, trusted = HTTPConnection("127.0.0.1", port), ssl.create_default_context(cadata=authorities)
@@ -73,16 +90,16 @@ def ask(port: int, authorities: str) -> None:
     connection.sock = trusted.wrap_socket(plain, server_hostname=NAME)
     for _ in range(WARM_UP + ROUNDS):
         before_s = time.perf_counter()
-        connection.request("POST", "/mutate", body)
+        connection.request("POST", path, body)
         answer = connection.getresponse().read()
         spent_s.append(time.perf_counter() - before_s)
     print(json.dumps({"spent_s": spent_s[WARM_UP:], "patched": "patch" in json.loads(answer)["response"]}))
 
 
-async def asked(port: int, authorities: bytes, body: bytes) -> Document:
+async def asked(port: int, authorities: bytes, path: str, body: bytes) -> Document:
     """What another process measures: the client's work is not the server's."""
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.webhook", str(port), authorities.decode(), stdin=PIPE, stdout=PIPE
+        sys.executable, "-m", "bench.webhook", str(port), authorities.decode(), path, stdin=PIPE, stdout=PIPE
     )
     said, _ = await child.communicate(body)
     found: Document = json.loads(said)
@@ -93,7 +110,8 @@ async def measure() -> list[Row]:
     """The rows of `make bench`."""
     api = cluster()
     mirrors = ProfileMirrors(api, asyncio.Event())
-    server = HttpsServer(ProfileAnswers(mirrors, api, api.clock).routes, host="127.0.0.1", port=0)
+    routes = [*ProfileAnswers(mirrors, api, api.clock).routes, NodeStatusAnswers(api.clock).route]
+    server = HttpsServer(routes, host="127.0.0.1", port=0)
     pair = renewed(None, [NAME], datetime.now(UTC))
     assert pair is not None
     running = [asyncio.create_task(mirror.run()) for mirror in mirrors.every]
@@ -101,14 +119,19 @@ async def measure() -> list[Row]:
     await server.use(pair.certificate, pair.key)
     gc.freeze()  # as the webhook does once it has started
     rows = []
-    for what, kind in (("three profiles match", "kind-3"), ("no profile matches", "other")):
+    questions = (
+        ("pod, three profiles match", "/mutate", review("kind-3"), True),
+        ("pod, no profile matches", "/mutate", review("other"), False),
+        ("node's status, over-committed", "/mutate-node-status", node_review("64"), True),
+    )
+    for what, path, body, patched in questions:
         progress(f"webhook, {what}")
         before_s = getrusage(RUSAGE_SELF).ru_utime
-        found = await asked(server.port, pair.authorities, review(kind))
+        found = await asked(server.port, pair.authorities, path, body)
         user_ms = (getrusage(RUSAGE_SELF).ru_utime - before_s) / (WARM_UP + ROUNDS) * 1000
-        assert found["patched"] == (kind == "kind-3")
+        assert found["patched"] == patched
         median, p99 = ((percentile(found["spent_s"], p) or 0) * 1000 for p in (50, 99))
-        rows.append(Row(f"answer about a pod, {what}, p50 / p99", f"{median:.2f} / {p99:.2f} ms", ROUNDS, TARGET))
+        rows.append(Row(f"answer about a {what}, p50 / p99", f"{median:.2f} / {p99:.2f} ms", ROUNDS, TARGET))
         rows.append(Row(f"user CPU of that answer, {what}", f"{user_ms:.2f} ms", ROUNDS, "-"))
     await server.close()
     for task in running:
@@ -119,7 +142,7 @@ async def measure() -> list[Row]:
 
 def main() -> None:
     if sys.argv[1:]:
-        ask(int(sys.argv[1]), sys.argv[2])
+        ask(int(sys.argv[1]), *sys.argv[2:4])
         return
     rows = asyncio.run(measure())
     progress("")

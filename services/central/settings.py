@@ -7,12 +7,13 @@ from pydantic import Field, SecretStr, model_validator
 
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.overcommit.config_documents import OvercommitLimits
+from shared.contracts.kube.overcommit import MOST_RATIO
 from shared.core.quantities import Seconds
 from shared.settings import Settings
 
 NAME = "central"
 
-OvercommitRatio = Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)]
+OvercommitRatio = Annotated[float, Field(ge=1, le=MOST_RATIO, allow_inf_nan=False)]
 
 
 class LeaseSettings(Settings):

@@ -13,6 +13,8 @@ DOMAIN = "katalyst.kubewharf.io"
 POOL_LABEL = f"{DOMAIN}/overcommit_node_pool"
 CPU_MANAGER, MEMORY_MANAGER = f"{DOMAIN}/overcommit_cpu_manager", f"{DOMAIN}/overcommit_memory_manager"
 GUARANTEED_CPUS = f"{DOMAIN}/guaranteed_cpus"
+MOST_RATIO = 10.0
+"""Nothing is sold more often, whatever a config or an annotation says."""
 STATIC = "static"
 """The policy of kubelet's managers that binds pods to CPUs, and to memory; written `Static` for memory."""
 

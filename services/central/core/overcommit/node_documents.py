@@ -11,10 +11,12 @@ from typing import Any, Literal
 from services.central.core.overcommit.admit import ByResource, NodeOvercommit
 from services.central.core.overcommit.amounts import Amounts
 from shared.contracts.kube.overcommit import (
+    MOST_RATIO,
     POOL_LABEL,
     RESOURCES,
     Resource,
     figure_key,
+    ratio_of,
     realtime_ratio_key,
     set_ratio_key,
 )
@@ -64,12 +66,13 @@ def overcommit_annotations(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def said_by(annotations: Texts) -> NodeOvercommit:
-    """What they say; never raises."""
+    """What they say; never raises. A set ratio that is no number, or more than any config may set, is none."""
     set_ratios, realtime = (
         {name: annotations[key(name)] for name in RESOURCES if key(name) in annotations}
         for key in (set_ratio_key, realtime_ratio_key)
     )
-    return NodeOvercommit(set_ratios, realtime, _figures("overcommit", annotations), _figures("original", annotations))
+    borne = {name: text for name, text in set_ratios.items() if (ratio_of(text) or MOST_RATIO + 1) <= MOST_RATIO}
+    return NodeOvercommit(borne, realtime, _figures("overcommit", annotations), _figures("original", annotations))
 
 
 def amounts_of(allocatable: Mapping[str, Any], capacity: Mapping[str, Any]) -> dict[Resource, Amounts]:
