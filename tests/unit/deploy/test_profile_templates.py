@@ -56,12 +56,12 @@ def test_profiles_are_off_until_somebody_switches_them_on() -> None:
     assert (values["enabled"], values["refuse"]) == (False, False)
     for name in ("deployment.yaml", "rights.yaml", "webhook.yaml"):
         text = (CHART / "templates/profiles" / name).read_text()
-        assert text.startswith("{{- if or .Values.profiles.enabled .Values.slo.enabled .Values.overcommit.enabled }}")
+        assert text.startswith('{{- if include "sublet.webhook" . }}')
 
 
 def test_pods_are_asked_about_only_where_profiles_are_on() -> None:
     text = (CHART / "templates/profiles/webhook.yaml").read_text()
-    assert "{{- if .Values.profiles.enabled }}\n  - name: profiles.pods.sublet.io" in text
+    assert '{{- if or .Values.profiles.enabled (include "sublet.gated" .) }}\n  - name: profiles.pods.sublet.io' in text
     assert "{{- $refuse := and .Values.profiles.enabled .Values.profiles.refuse }}" in text
     assert "{{- if $refuse }}\n  - name: classes.pods.sublet.io" in text
 

@@ -7,6 +7,7 @@ from typing import Any, get_args
 import yaml
 
 from services.central import extender
+from services.central.core.profiles.capacity_gate import GATE
 from services.central.core.scheduling.cluster.node_documents import REFUSES
 from services.central.scheduling.answers import Verb
 from services.central.settings import ExtenderSettings
@@ -79,12 +80,34 @@ def test_it_may_write_a_nodes_annotation_its_certificate_and_its_lease_alone() -
         for verb in rule["verbs"]
         if verb not in ("get", "list", "watch")
     }
-    assert writes == {("nodes", "patch")}
+    assert writes == {("nodes", "patch"), ("pods", "patch")}, "the second where the gate is on alone"
     (own,) = of_kind("rights.yaml", "Role")
     named = {name for rule in own["rules"] for name in rule.get("resourceNames", ())}
     assert named == {SETTINGS.secret, SETTINGS.service}
     lease = (CHART / "templates/scheduling/deployment.yaml").read_text()
     assert f"kind: Lease\nmetadata:\n  name: {SETTINGS.service}\n" in lease
+
+
+def test_the_gate_is_off_and_its_rights_with_it() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())["scheduling"]
+    assert values["gate"] == SETTINGS.gate == "none"
+    rights = (CHART / "templates/scheduling/rights.yaml").read_text()
+    switched = (
+        '{{- if ne .Values.scheduling.gate "none" }}\n  - apiGroups: [""]\n    resources: [pods]\n    verbs: [patch]'
+    )
+    assert switched in rights
+    helpers = (CHART / "templates/_names.tpl").read_text()
+    assert 'if and .Values.scheduling.enabled (eq .Values.scheduling.gate "hold")' in helpers
+
+
+def test_of_a_pod_the_extender_takes_the_one_gate_away_and_changes_nothing_else() -> None:
+    text = (CHART / "templates/scheduling/gate.yaml").read_text()
+    assert f"filter(name, name != '{GATE}')" in text
+    changeable = ("containers", "initContainers", "nodeSelector", "affinity", "tolerations", "activeDeadlineSeconds",
+                  "terminationGracePeriodSeconds")  # fmt: skip
+    for field in changeable:
+        assert text.count(f".{field} ==") + text.count(f".?{field} ==") == 1, field
+    assert "serviceaccount:{{ .Release.Namespace }}:sublet-extender'" in text
 
 
 def test_the_scheduler_trusts_the_authority_that_the_extender_makes() -> None:

@@ -19,6 +19,13 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- define "sublet.nodeUser" -}}system:serviceaccount:{{ .Release.Namespace }}:sublet-node{{- end }}
 {{- define "sublet.centralUser" -}}system:serviceaccount:{{ .Release.Namespace }}:sublet-central{{- end }}
 
+{{- /* Whether pods that ask for reclaimed resources are created behind the gate. */ -}}
+{{- define "sublet.gated" -}}{{ if and .Values.scheduling.enabled (eq .Values.scheduling.gate "hold") }}true{{ end }}{{- end }}
+{{- /* Whether anybody is answered by the webhook. */ -}}
+{{- define "sublet.webhook" -}}
+{{ if or .Values.profiles.enabled .Values.slo.enabled .Values.overcommit.enabled (include "sublet.gated" .) }}true{{ end }}
+{{- end }}
+
 {{- define "sublet.pullSecrets" -}}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
