@@ -16,6 +16,7 @@ API_PORT, MANAGER_PORT, SCHEDULER_PORT, ETCD_HEALTH_PORT = 6443, 10257, 10259, 2
 API_SERVER = f"https://{NODE_IP}:{API_PORT}"
 SCHEDULER_FILE = Path(__file__).parents[3] / "deploy/k8s/scheduler/profile.yaml"
 """What the documentation tells people to give to a scheduler of their own."""
+FRONT_PROXY = "front-proxy-client"
 _ETCD = "http://127.0.0.1:2379"
 
 
@@ -98,6 +99,7 @@ def _apiserver_flags(authority: Authority) -> dict[str, object]:
     addresses = [f"IP:{address}" for address in (NODE_IP, API_SERVICE_IP, "127.0.0.1")]
     server = authority.sign("kube-apiserver", "kube-apiserver", addresses=[*names, *addresses])
     to_kubelet = authority.sign("kube-apiserver-to-kubelet", "kube-apiserver-to-kubelet", ["system:masters"])
+    proxy = authority.sign("front-proxy-client", FRONT_PROXY)
     return {
         "etcd-servers": _ETCD,
         "secure-port": API_PORT,
@@ -116,6 +118,14 @@ def _apiserver_flags(authority: Authority) -> dict[str, object]:
         "kubelet-client-certificate": to_kubelet.certificate,
         "kubelet-client-key": to_kubelet.key,
         "kubelet-preferred-address-types": "InternalIP",
+        # The aggregation layer, as kubeadm sets it up; its authority is the cluster's own, so the name counts.
+        "requestheader-client-ca-file": authority.certificate,
+        "requestheader-allowed-names": FRONT_PROXY,
+        "requestheader-username-headers": "X-Remote-User",
+        "requestheader-group-headers": "X-Remote-Group",
+        "requestheader-extra-headers-prefix": "X-Remote-Extra-",
+        "proxy-client-cert-file": proxy.certificate,
+        "proxy-client-key-file": proxy.key,
     }
 
 
@@ -128,6 +138,7 @@ def _manager_flags(authority: Authority, folder: Path) -> dict[str, object]:
         "authentication-kubeconfig": kubeconfig,
         "authorization-kubeconfig": kubeconfig,
         "leader-elect": "false",
+        "horizontal-pod-autoscaler-sync-period": "3s",  # a stock cluster looks every 15 s
         "use-service-account-credentials": "true",
         "service-account-private-key-file": authority.service_account_key,
         "root-ca-file": authority.certificate,

@@ -1,0 +1,1 @@
+"""What the cluster's half costs: processes of central that answer the API server."""

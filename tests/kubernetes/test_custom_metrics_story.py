@@ -1,0 +1,125 @@
+"""The story of custom metrics on a real API server, kubelet and autoscaler: `kubectl get --raw` shows what a pod uses,
+and a HorizontalPodAutoscaler gives a Deployment more replicas by it.
+
+What was typed and said is kept in `out/kubernetes/custom-metrics-story.txt`.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kube_rig.cluster import Cluster, CommandError
+from kube_rig.node import NODE
+from kube_rig.product import Product
+from rig_parts import until
+
+from shared.contracts.kube.quantities import parse_millis
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
+
+SETTINGS = {"metricsApi": {"enabled": True, "replicas": 1}}
+API, SEEN_LIMIT_S, SCALED_LIMIT_S = "deployment/sublet-metrics-api", 90.0, 90.0
+ROOT = "/apis/custom.metrics.k8s.io/v1beta2"
+PODS = f"{ROOT}/namespaces/default/pods"
+BUSY = "trap exit TERM; (while :; do :; done) & wait"
+TARGET_MILLIS = 100
+TRANSCRIPT = Path(__file__).parents[2] / "out/kubernetes/custom-metrics-story.txt"
+METRIC = {"name": "pod_cpu_usage"}
+TARGET = {"type": "AverageValue", "averageValue": f"{TARGET_MILLIS}m"}
+AUTOSCALER = {
+    "apiVersion": "autoscaling/v2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "web"},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "minReplicas": 1,
+        "maxReplicas": 2,
+        "metrics": [{"type": "Pods", "pods": {"metric": METRIC, "target": TARGET}}],
+    },
+}
+
+Document = dict[str, Any]
+
+
+def deployment(image: str) -> Document:
+    """One replica that uses a part of a CPU."""
+    amounts = {"cpu": "300m", "memory": "32Mi"}
+    container = {"name": "main", "image": image, "imagePullPolicy": "Never", "command": ["sh", "-c", BUSY],
+                 "resources": {"requests": {"cpu": "100m", "memory": "32Mi"}, "limits": amounts}}  # fmt: skip
+    labels = {"app": "web"}
+    template = {"metadata": {"labels": labels}, "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}}
+    spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+@pytest.fixture(scope="module")
+def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
+    """Installed with the metrics API, which is off in the chart, beside a service that works."""
+    installed = Product(cluster)
+    installed.install(SETTINGS, mode=None)
+    installed.type("apply", "--filename", "-", given=json.dumps(deployment(cluster.images.base.name), indent=1))
+    installed.in_system("rollout", "status", API, f"--timeout={SEEN_LIMIT_S:.0f}s")
+    yield installed
+    cluster.kubectl("delete", "hpa,deployment", "--all", "--wait")
+    cluster.kubectl("wait", "pod", "--all", "--for=delete", f"--timeout={SEEN_LIMIT_S:.0f}s")
+    installed.uninstall()
+    installed.leave()
+    TRANSCRIPT.parent.mkdir(parents=True, exist_ok=True)
+    TRANSCRIPT.write_text("\n".join(installed.transcript))
+
+
+def raw(cluster: Cluster, path: str) -> Document:
+    """What the API server passes on; empty where it says no."""
+    try:
+        found: Document = json.loads(cluster.kubectl("get", "--raw", path))
+    except CommandError:
+        return {}
+    return found
+
+
+def test_kubectl_shows_what_the_pods_of_a_selector_use(sublet: Product, cluster: Cluster) -> None:
+    path = f"{PODS}/*/pod_cpu_usage?labelSelector=app%3Dweb"
+
+    def used_millis() -> list[int]:
+        return [parse_millis(item["value"]) for item in raw(cluster, path).get("items", [])]
+
+    until(lambda: (used_millis() or [0])[0] > TARGET_MILLIS, SEEN_LIMIT_S, "the use of the pod that works")
+    (item,) = json.loads(sublet.type("get", "--raw", path))["items"]
+    assert (item["describedObject"]["kind"], item["metric"]["name"]) == ("Pod", "pod_cpu_usage")
+    assert item["describedObject"]["name"].startswith("web-")
+    (node,) = json.loads(sublet.type("get", "--raw", f"{ROOT}/nodes/{NODE}/node_cpu_usage"))["items"]
+    assert parse_millis(node["value"]) > 0
+
+
+def test_the_three_apis_are_available_and_list_their_metrics(sublet: Product, cluster: Cluster) -> None:
+    for name in ("v1beta1.custom.metrics.k8s.io", "v1beta2.custom.metrics.k8s.io", "v1beta1.external.metrics.k8s.io"):
+        sublet.type("wait", f"apiservice/{name}", "--for=condition=Available", f"--timeout={SEEN_LIMIT_S:.0f}s")
+    names = {one["name"] for one in raw(cluster, ROOT)["resources"]}
+    assert {"pods/pod_cpu_usage", "pods/cpu_usage", "nodes/node_cpu_usage"} <= names
+    assert raw(cluster, "/apis/external.metrics.k8s.io/v1beta1")["resources"] == []
+
+
+def test_what_does_not_exist_is_said_and_nobody_comes_round_the_api_server(sublet: Product, cluster: Cluster) -> None:
+    with pytest.raises(CommandError, match=r"NotFound|has no fresh value"):
+        sublet.type("get", "--raw", f"{PODS}/nobody/pod_cpu_usage")
+    with pytest.raises(CommandError, match=r"BadRequest|only an aggregate has groups"):
+        sublet.type("get", "--raw", f"{PODS}/*/pod_cpu_usage?metricLabelSelector=groupBy%3Da")
+    with pytest.raises(CommandError, match="orbidden"):
+        cluster.kubectl("get", "--raw", f"{PODS}/*/pod_cpu_usage", "--as", "system:serviceaccount:default:default")
+
+
+def test_an_autoscaler_gives_a_deployment_more_replicas(sublet: Product, cluster: Cluster) -> None:
+    sublet.type("apply", "--filename", "-", given=json.dumps(AUTOSCALER, indent=1))
+
+    def replicas() -> int:
+        return int(cluster.get("deployment", "web")["spec"]["replicas"])
+
+    try:
+        until(lambda: replicas() == 2, SCALED_LIMIT_S, "a second replica")
+    except TimeoutError as error:
+        raise TimeoutError(f"{error}\n{cluster.kubectl('describe', 'hpa', 'web')}") from error
+    conditions = {one["type"]: one["status"] for one in cluster.get("hpa", "web")["status"]["conditions"]}
+    assert conditions["ScalingActive"] == "True"
+    sublet.type("describe", "hpa", "web")
