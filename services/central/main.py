@@ -14,6 +14,7 @@ from services.central.adapters.node_entries import NodeEntries
 from services.central.adapters.node_marks import NodeMarks
 from services.central.adapters.pod_evictions import TIDE, AnnouncedEvictions
 from services.central.adapters.reclaimed_pods import KubeReclaimedPods
+from services.central.adapters.recommendation.recommend_objects import RecommendObjects
 from services.central.adapters.slo_objects import SloObjects
 from services.central.adapters.streams import FactStreams
 from services.central.adapters.tide.objects import tide_ports
@@ -24,6 +25,8 @@ from services.central.cluster import ClusterControllers, LeaderControllers
 from services.central.config.controller import ConfigController
 from services.central.core.logins.issuer_key import login_seed
 from services.central.core.objects.node_slos import node_slo_of
+from services.central.core.recommendation.objects.resource_recommend import RESOURCE_RECOMMENDS, recommend_of
+from services.central.core.recommendation.objects.workloads import DEPLOYMENTS, deployment_of, pod_of_workload
 from services.central.core.view.evidence import LostEvidence
 from services.central.leadership.leader import Leader
 from services.central.leadership.objects import LeaderObjects
@@ -36,14 +39,21 @@ from services.central.ports.app import CentralPorts
 from services.central.ports.config import ConfigPorts
 from services.central.ports.controllers import LeaderController
 from services.central.ports.nodes import NodePorts
-from services.central.settings import NAME, CentralSettings, KubernetesSettings, LoginSettings
+from services.central.recommendation.controller import RecommendationController, RecommendMirrors, RecommendPorts
+from services.central.settings import (
+    NAME,
+    CentralSettings,
+    KubernetesSettings,
+    LoginSettings,
+    RecommendationSettings,
+)
 from services.central.slo.controller import NodeSloController, SloView
 from services.central.slo.follower import SloFollower
 from services.central.tide.controller import TideController
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan
-from shared.core.api_kind import CNCS, CNRS, NODE_SLOS
+from shared.core.api_kind import CNCS, CNRS, NODE_SLOS, PODS
 from shared.core.node_mode import NodeSwitch
 from shared.ports import Clock, EvictionActuator, Objects
 from shared.settings import section
@@ -143,7 +153,27 @@ def build_cluster(
         further["clock_bounds"] = ClockBoundsController(objects, clock, switch, decisions)
     if settings.overcommit.enabled:
         further["overcommit"] = OvercommitController(OvercommitView(objects), objects, decisions, clock, settings)
+    if settings.recommendation.enabled:
+        further["recommendation"] = _recommendation(objects, access.wire, decisions, settings.recommendation, switch)
     return ClusterControllers(leader, LeaderControllers(nodes, configs, slo, further), mirrors, access.close)
+
+
+def _recommendation(
+    objects: LeaderObjects,
+    wire: Wire,
+    decisions: BusDecisions,
+    settings: RecommendationSettings,
+    switch: NodeSwitch,
+) -> RecommendationController:
+    changed = asyncio.Event()
+    mirrors = RecommendMirrors(
+        recommends=objects.mirror(RESOURCE_RECOMMENDS, recommend_of, changed.set),
+        # Their pods and templates change all the time, and a pass comes soon enough.
+        deployments=objects.mirror(DEPLOYMENTS, deployment_of, lambda: None),
+        pods=objects.mirror(PODS, pod_of_workload, lambda: None),
+    )
+    ports = RecommendPorts(mirrors, wire.bus, RecommendObjects(objects), decisions, switch)
+    return RecommendationController(ports, wire.clock, settings, changed)
 
 
 def _logins(context: Context, settings: LoginSettings | None, kube: "Kube") -> Callout | None:

@@ -5,6 +5,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, SecretStr, model_validator
 
+from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.overcommit.config_documents import OvercommitLimits
 from shared.contracts.kube.overcommit import MOST_RATIO
@@ -235,6 +236,28 @@ class OvercommitSettings(Settings):
         return OvercommitLimits({"cpu": self.most_cpu_ratio, "memory": self.most_memory_ratio}, self.by_label_alone)
 
 
+class RecommendationSettings(Settings):
+    """What central recommends as requests of workloads that a ResourceRecommend names."""
+
+    enabled: bool = False
+    """Whether ResourceRecommends are followed."""
+    min_history_s: Annotated[float, Field(ge=0, le=7 * 86_400)] = 86_400.0
+    """So long a workload is watched before anything is recommended."""
+    refresh_s: Annotated[float, Field(gt=0, le=86_400)] = 3600.0
+    """Figures that are older are replaced where they differ by more than 5 %; kills count at once."""
+    checkpoint_s: Annotated[float, Field(gt=0, le=600)] = 300.0
+    """Between two checkpoints of a workload: the next leader has lost no more than this."""
+    pass_s: Seconds = 30.0
+    """A pass also without any change of objects: what was used changes all the time."""
+    resizes_per_minute: Annotated[float, Field(ge=0, le=600)] = 10.0
+    """Most pods of the cluster that are resized in place in a minute, where their ResourceRecommend asks for it."""
+
+    @property
+    def pace(self) -> Pace:
+        """Of resizes."""
+        return Pace(self.resizes_per_minute / 60)
+
+
 class KubernetesSettings(Settings):
     """Central on substrate kubernetes."""
 
@@ -265,6 +288,8 @@ class KubernetesSettings(Settings):
     """Replica bounds by the clock; off unless `enabled`."""
     overcommit: OvercommitSettings = OvercommitSettings()
     """Over-committed nodes; off unless `enabled`."""
+    recommendation: RecommendationSettings = RecommendationSettings()
+    """Requests that are made of what workloads use; off unless `enabled`."""
     node_lease_s: Seconds = 40.0
     """A node whose kubelet has not renewed its lease for so long is stale (Kubernetes' own default)."""
 

@@ -32,6 +32,7 @@ DOORS = {
     "services/central/core/admission/allowed.py": "AdmissionReviews of the API server",
     "services/central/core/custom_metrics/front_proxy.py": "a ConfigMap of the API server: nobody is let in if not so",
     "services/central/core/profiles/review.py": "AdmissionReviews of the API server",
+    "services/central/core/recommendation/usage/checkpoint.py": "what the last leader knew of usage, none if not so",
     "services/central/scheduling/answers.py": "calls of schedulers",
     "services/qrm/adapters/kernel/kubelet.py": "kubelet's state",
     "services/qrm/app.py": "questions on a pod, of this node's runtime",
@@ -145,6 +146,7 @@ def test_pods_of_the_api_server_are_read_at_their_door_alone() -> None:
                        "services/central/core/profiles/colocated_resources.py",
                        "services/central/core/profiles/pod_claims.py",
                        "services/central/core/scheduling/cluster/pod_asks.py",
+                       "services/central/core/recommendation/objects/workloads.py",
                        "services/central/whatif/pod_amounts.py",
                        "sublet/doctor/cluster/cluster_probe.py"}  # fmt: skip
 

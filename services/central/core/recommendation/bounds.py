@@ -1,6 +1,7 @@
 """How sure a recommendation is, and the range in which a request needs no change
 (docs/facts/katalyst-recommendation.md#confidence)."""
 
+import math
 from dataclasses import dataclass
 
 from services.central.core.recommendation.request import MIB
@@ -40,12 +41,13 @@ def request_bounds(
 ) -> RequestBounds:
     """The bounds of one resource: wide while little is known, near to the percentiles after days."""
     target, lower, upper = (_with_margin(value, margin_ratio) for value in (usage.target, usage.lower, usage.upper))
-    if confidence <= 0:
-        return RequestBounds(max(target, at_least), at_least, None)
+    spread = 1 / confidence if confidence > 0 else math.inf
+    # Without any knowledge the lower bound vanishes, and there is no upper one.
+    highest = upper * (1 + spread)
     return RequestBounds(
         target=max(target, at_least),
-        lower=max(int(lower * (1 + 0.001 / confidence) ** -2), at_least),
-        upper=max(int(upper * (1 + 1 / confidence)), at_least),
+        lower=max(int(lower * (1 + 0.001 * spread) ** -2), at_least),
+        upper=max(int(highest), at_least) if math.isfinite(highest) else None,
     )
 
 

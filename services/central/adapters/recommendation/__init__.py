@@ -1,0 +1,1 @@
+"""What recommendations write: statuses, checkpoints, requests of pods that run."""
