@@ -30,6 +30,9 @@ from shared.ports import Clock, ObjectMirror, Objects
 log = structlog.get_logger()
 
 RETRY_S = 5.0
+SAY_AGAIN_S = 300.0
+AT_A_TIME = 200
+"""Nodes that are looked at before others have their turn: the leader has more to do than this."""
 LISTED = 100
 """Nodes and configs that are named in `state`."""
 
@@ -49,6 +52,10 @@ class OvercommitController:
         self._decisions = decisions
         self._nodes, self._configs = EachNode(clock, "over-commit"), EachNode(clock, "status of NodeOvercommitConfig")
         self._plans: Mapping[str, NodePlan] = {}
+        self._made_of: dict[str, tuple[object, ...]] = {}
+        """What each plan was made of: most nodes have not changed since."""
+        self._said: dict[str, NodePlan] = {}
+        self._said_at_s = float("-inf")
         self._unheard_since: dict[str, float] = {}
         self._shown: dict[str, ByResource] = {}
         """By node the figures that were written last: where kubelet writes others, none are written against it."""
@@ -71,8 +78,8 @@ class OvercommitController:
 
     async def run(self) -> None:
         """Run pass after pass until cancelled; a pass that fails is said and tried again."""
-        self._unheard_since.clear()
-        self._shown.clear()
+        for remembered in (self._unheard_since, self._shown, self._made_of, self._said):
+            remembered.clear()
         while True:
             self._view.changed.clear()
             try:
@@ -105,7 +112,8 @@ class OvercommitController:
         followed = {config.name: config for config in configs if not refusals[config.name]}
         claims = [config.claim for config in followed.values()]
         rulers = ruled(claims, {node.name: node.pool for node in nodes.values()})
-        self._plans = self._planned(nodes, {name: followed[by] for name, by in rulers.items() if by is not None})
+        self._plans = await self._planned(nodes, {name: followed[by] for name, by in rulers.items() if by is not None})
+        await self._say()
         await self._write_nodes(nodes)
         found, pools = matched(claims, rulers), winners(claims)
 
@@ -118,12 +126,13 @@ class OvercommitController:
         self._configs.retain(refusals)
         await self._configs.each(list(refusals), status)
 
-    def _planned(
+    async def _planned(
         self, nodes: Mapping[str, OvercommitNode], configs: Mapping[str, OvercommitConfig]
     ) -> dict[str, NodePlan]:
         reports, limits, now_s = self._view.reports, self._settings.overcommit.limits, self._clock.monotonic()
-        found = {}
-        for name, node in nodes.items():
+        found, made_of = dict[str, NodePlan](), dict[str, tuple[object, ...]]()
+        for place, (name, node) in enumerate(nodes.items()):
+            await _let_others(place)
             report = reports.get(name)
             if name not in configs or (report is not None and report.bearable):
                 self._unheard_since.pop(name, None)
@@ -131,28 +140,51 @@ class OvercommitController:
                 self._unheard_since.setdefault(name, now_s)
             unheard_s = now_s - self._unheard_since.get(name, now_s)
             unheard = unheard_s >= self._settings.overcommit.unheard_s
-            found[name] = node_plan(node, configs.get(name), report, limits, unheard=unheard)
+            made_of[name] = (node, configs.get(name), report, unheard)
+            if name in self._plans and self._made_of.get(name) == made_of[name]:
+                found[name] = self._plans[name]
+            else:
+                found[name] = node_plan(node, configs.get(name), report, limits, unheard=unheard)
+        self._made_of = made_of
         return found
+
+    async def _say(self) -> None:
+        """What is new at once, and all of it again after a while: what was said may have been lost."""
+        now_s = self._clock.monotonic()
+        again = now_s - self._said_at_s >= SAY_AGAIN_S
+        self._said_at_s = now_s if again else self._said_at_s
+        told = {name: plan for name, plan in self._plans.items() if plan.standing != "none" or name in self._said}
+        for place, (name, plan) in enumerate(told.items()):
+            await _let_others(place)
+            if again or self._said.get(name) is not plan:
+                self._decisions.say(decided(name, plan))
+        self._said = {name: plan for name, plan in told.items() if plan.standing != "none"}
 
     async def _write_nodes(self, nodes: Mapping[str, OvercommitNode]) -> None:
         async def one(name: str) -> None:
             plan = self._plans[name]
-            self._decisions.say(decided(name, plan))
             if plan.annotations:
                 document = {"metadata": {"name": name, "annotations": dict(plan.annotations)}}
                 await self._objects.patch(NODES, document)
                 log.info("node.overcommitted", node=name, **_told(plan))
             await self._show(nodes[name], plan)
 
-        concerned = [name for name, plan in self._plans.items() if plan.standing != "none" or plan.annotations]
+        concerned = {name for name, plan in self._plans.items() if plan.standing != "none" or plan.annotations}
         self._nodes.retain(concerned)
         self._shown = {name: figures for name, figures in self._shown.items() if name in concerned}
-        await self._nodes.each(concerned, one)
+        to_write = [name for name in concerned if self._plans[name].annotations or self._to_show(nodes[name])]
+        await self._nodes.each(sorted(to_write), one)
+
+    def _to_show(self, node: OvercommitNode) -> ByResource:
+        """The figures to write now; none where they stand there, or were written and kubelet wrote others."""
+        plan = self._plans[node.name]
+        figures = figures_to_write(node, plan)
+        return {} if self._shown.get(node.name) == (plan.figures or figures) else figures
 
     async def _show(self, node: OvercommitNode, plan: NodePlan) -> None:
         """Once for each of its figures: kubelet writes them from then on, also where this was lost."""
-        figures = figures_to_write(node, plan)
-        if not figures or self._shown.get(node.name) == (plan.figures or figures):
+        figures = self._to_show(node)
+        if not figures:
             return
         status = {
             field: {name: quantity_text(name, getattr(amounts, field)) for name, amounts in figures.items()}
@@ -178,3 +210,8 @@ def _told(plan: NodePlan) -> dict[str, Any]:
         "set": dict(plan.set_ratios),
         "bearable": dict(plan.bearable),
     }
+
+
+async def _let_others(place: int) -> None:
+    if place % AT_A_TIME == AT_A_TIME - 1:
+        await asyncio.sleep(0)

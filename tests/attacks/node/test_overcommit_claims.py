@@ -67,6 +67,18 @@ def test_a_node_that_sells_itself_too_often_shows_what_kubelet_says(claim: str) 
     assert not [one for one in patched(json.dumps(asked).encode()) if one["path"].startswith("/status")]
 
 
+def test_figures_that_somebody_wrote_beside_a_ratio_are_bounded_as_well() -> None:
+    annotations = {
+        **CLAIMS,
+        f"{DOMAIN}/overcommit_allocatable_cpu": "4000",
+        f"{DOMAIN}/overcommit_capacity_cpu": "4000",
+    }
+    node = {"metadata": {"name": "n", "annotations": annotations}, "status": NODE["status"]}
+    asked = {"kind": "AdmissionReview", "request": {**WHO, "object": node}}
+    shown = [one for one in patched(json.dumps(asked).encode()) if one["path"].startswith("/status")]
+    assert {one["value"] for one in shown} == {"8"}
+
+
 def test_odd_nodes_reports_and_configs_make_plans_within_bounds() -> None:
     odd = zip(*(odd_documents([good], 600, seed) for seed, good in enumerate((NODE, REPORT, CONFIG))), strict=True)
     for (_, node), (_, report), (_, config) in odd:

@@ -156,6 +156,7 @@ def test_a_view_that_brings_anything_new_is_judged_at_once(
         {"batch": offer},
         {"batch_by_numa": {0: NumaShare(1, 1)}},
         {"mid": offer},
+        {"bearable": (("cpu", 1.5),)},
         {"node_unread": ("x",)},
         {"build": BUILD},
         {"conditions": (Condition(type="X", message=""),)},

@@ -38,9 +38,8 @@ status:
 
 @pytest.fixture
 def full(now: datetime, allocation: NewAllocation, sample: NewSample, services: tuple[ServiceHealth, ...]) -> FieldView:
-    return FieldView(
-        now, allocation(), True, sample(), True, services, batch=Offered(4541, 1 << 30), mid=Offered(1500, 1 << 30)
-    )
+    batch, mid = Offered(4541, 1 << 30), Offered(1500, 1 << 30)
+    return FieldView(now, allocation(), True, sample(), True, services, batch=batch, mid=mid, bearable=(("cpu", 1.5),))
 
 
 @pytest.mark.parametrize("name", FIELDS)

@@ -72,7 +72,14 @@ def said_by(annotations: Texts) -> NodeOvercommit:
         for key in (set_ratio_key, realtime_ratio_key)
     )
     borne = {name: text for name, text in set_ratios.items() if (ratio_of(text) or MOST_RATIO + 1) <= MOST_RATIO}
-    return NodeOvercommit(borne, realtime, _figures("overcommit", annotations), _figures("original", annotations))
+    originals, figures = _figures("original", annotations), _figures("overcommit", annotations)
+    known = {name: one for name, one in figures.items() if name in originals and _within(one, originals[name])}
+    return NodeOvercommit(borne, realtime, known, originals)
+
+
+def _within(figure: Amounts, original: Amounts) -> bool:
+    most = original.times(MOST_RATIO)
+    return figure.allocatable <= most.allocatable and figure.capacity <= most.capacity
 
 
 def amounts_of(allocatable: Mapping[str, Any], capacity: Mapping[str, Any]) -> dict[Resource, Amounts]:
