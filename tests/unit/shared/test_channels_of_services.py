@@ -15,8 +15,6 @@ from shared.evictions.announcement import IntentStream
 
 ROOT = Path(__file__).parents[3]
 MAKE, READ = {"stamp"}, {"newest", "state_subject", "replay", "NodeMessages"}
-COMING = {"PodFigures"}
-"""Its readers follow."""
 KEPT = {"INTENTS_STREAM": "EvictionIntent", "EVENTS_STREAM": "EvictionEvent"}
 
 
@@ -51,7 +49,5 @@ def test_a_message_is_made_by_those_in_its_row(channel: Channel) -> None:
 
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.message.__name__)
 def test_a_message_is_read_by_those_in_its_row(channel: Channel) -> None:
-    if channel.message.__name__ in COMING:
-        return
     read = {service for service in SERVICES if channel.message.__name__ in called_with(service, READ)}
     assert read == set(channel.readers) - {SUBSCRIBERS}
