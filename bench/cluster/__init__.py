@@ -1,1 +1,1 @@
-"""What the cluster's half costs: processes of central that answer the API server."""
+"""What the cluster's half costs: messages of nodes, and the processes that answer out of them."""

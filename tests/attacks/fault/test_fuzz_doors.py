@@ -32,6 +32,8 @@ from services.reporter.core.node_strategy import MOST_UNREAD, node_override
 from shared.adapters.kube.watch import Collection, Mirror
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
+from shared.contracts.cluster.figures import PodFigures
+from shared.contracts.cluster.offer import NodeOffer
 from shared.contracts.readiness import Health, Readiness
 from shared.contracts.sample import NodeSample
 from shared.core.cpus.cpuset import MAX_CPUS
@@ -130,7 +132,17 @@ MESSAGES: dict[str, tuple[Any, dict[str, Any]]] = {
     "allocation": (Allocation, ENVELOPE),
     "health": (Health, {**ENVELOPE, "health": {"service": "qrm", "ok": True}}),
     "readiness": (Readiness, {**ENVELOPE, "ready": True, "services": [{"service": "qrm", "ok": False, "why": "w"}]}),
-}
+    "offer": (NodeOffer, {
+        **ENVELOPE, "reclaimed": {"cpu_millis": 1},
+        "pods": {"uids": ["a"], "namespaces": ["a"], "names": ["a"], "qos": ["shared_cores"], "prod": [True],
+                 "cpu_millis": [1], "memory_bytes": [None]},
+    }),
+    "figures": (PodFigures, {
+        **ENVELOPE, "measured_at": "2026-01-01T00:00:00Z", "period_s": 15, "node_series": {"a": 1.5},
+        "pods": {"uids": ["a"], "namespaces": ["a"], "names": ["a"], "labels": {"b": ["c"]}, "series": {"d": [1]}},
+        "containers": {"pods": [0], "names": ["a"], "series": {"e": [None]}},
+    }),
+}  # fmt: skip
 LARGEST_POD_BYTES = 16 << 10
 AMOUNTS = {"cpu": "8", "memory": "32611012Ki"}
 NODES_OF_KOORDINATOR: list[dict[str, Any]] = [
