@@ -57,47 +57,49 @@ class _Search:
         """With the most preferred counts, of those the one whose largest set is smallest, then by size and ids."""
         everywhere = frozenset(node.id for node in self.room.machine.numas)
         others = [name for name in self.asked if name not in self.aligned]
-        common = self._common()
-        if not common or not all(self._has(name, everywhere) for name in others):
+        if not all(self._has(name, everywhere) for name in others):
             return None
-        smallest = {name: list(self._sets(name, everywhere)) for name in others[:MOST_PREFERENCES]}
+        smallest = {name: self._sets(name, everywhere) for name in others[:MOST_PREFERENCES]}
         for count in range(len(smallest), -1, -1):
-            found = [
+            found = (
                 (shared, self._whole(shared, chosen, others))
                 for preferred in combinations(smallest, count)
-                for shared in common
+                for shared in self._common()
                 for chosen in _nested(shared, {name: smallest[name] for name in preferred})
-            ]
-            if found:
-                shared, sets = min(found, key=_rank)
+            )
+            # Where each has its minimum count all sizes are given, and sets come in order: the first one is the best.
+            best = next(found, None) if count == len(others) else min(found, key=_rank, default=None)
+            if best is not None:
+                shared, sets = best
                 return dict.fromkeys(self.aligned, shared) | sets
-        raise AssertionError("without any preference the whole machine does")  # pragma: no cover
+        return None
 
     def _has(self, name: str, nodes: Nodes) -> bool:
         return len(nodes) >= self.least[name] and self.room.on(nodes, name) >= self.asked[name]
 
-    def _common(self) -> list[Nodes]:
+    def _common(self) -> Iterator[Nodes]:
         """Sets that do for all aligned resources; the empty one, which lies in every other, where there are none."""
         if not self.aligned:
-            return [frozenset()]
+            return iter([frozenset()])
         size = max(self.least[name] for name in self.aligned)
         alone = [name for name in self.aligned if name in self.room.alone]
         if size > 1 and not alone:
-            return []
+            return iter(())
         sockets = {node.id: node.socket for node in self.room.machine.numas}
         usable = sorted(sockets.keys() & set.intersection(set(sockets), *(self.room.idle(name) for name in alone)))
         sets = (frozenset(ids) for ids in combinations(usable, size))
-        return [
+        return (
             nodes
             for nodes in sets
-            if all(self._has(name, nodes) for name in self.aligned)
-            and (size > self.room.machine.per_socket or len({sockets[node_id] for node_id in nodes}) == 1)
-        ]
+            if (size > self.room.machine.per_socket or len({sockets[node_id] for node_id in nodes}) == 1)
+            and all(self._has(name, nodes) for name in self.aligned)
+        )
 
-    def _sets(self, name: str, within: Nodes) -> Iterator[Nodes]:
+    def _sets(self, name: str, within: Nodes) -> list[Nodes]:
         """The sets of minimum count that do for a resource."""
-        sets = (frozenset(ids) for ids in combinations(sorted(within), self.least[name]))
-        return (nodes for nodes in sets if self._has(name, nodes))
+        free = [(node_id, self.room.of(node_id, name)) for node_id in sorted(within)]
+        sets = combinations(free, self.least[name])
+        return [frozenset(node for node, _ in some) for some in sets if sum(n for _, n in some) >= self.asked[name]]
 
     def _whole(self, shared: Nodes, chosen: Choice, others: Sequence[str]) -> Choice:
         """The choice with those that do not get their minimum count: on the smallest set around all the others."""

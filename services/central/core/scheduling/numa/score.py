@@ -66,13 +66,17 @@ def numa_score(pod: BindablePod, binding: NumaBinding, machine: Machine, scoring
 
 
 def _free(asked: Amounts, room: Room) -> Iterator[dict[str, int]]:
-    """What is free on each node, or on each set of as few nodes as an exclusive container can do with."""
+    """What is free on each node, or on each set of as few as an exclusive container can do with; alike ones once."""
     machine, count = room.machine, 1
     if room.alone and machine.topology_policy == "numeric_container":
         count = max(least_count(name, amount, machine) for name, amount in asked.items())
-    usable = {name: room.idle(name) if name in room.alone else room.left.keys() for name in asked}
-    for nodes in combinations(sorted(room.left), count):
-        yield {name: room.on(usable[name] & set(nodes), name) for name in asked}
+    usable = [room.idle(name) if name in room.alone else room.left.keys() for name in asked]
+    rows = [
+        tuple(room.of(node_id, name) if node_id in nodes else 0 for name, nodes in zip(asked, usable, strict=True))
+        for node_id in room.left
+    ]
+    for amounts in {tuple(map(sum, zip(*some, strict=True))) for some in combinations(rows, count)}:
+        yield dict(zip(asked, amounts, strict=True))
 
 
 def _fraction(asked: int, free: int) -> float:
