@@ -26,6 +26,7 @@ from shared.core.api_kind import (
 from shared.core.pods.extended_resources import own_names
 from shared.errors import Unavailable
 from shared.ports import Clock
+from sublet.cluster.tide_pools import clear_tide_pools
 
 WRITERS = {"node": ("agents", "DaemonSet sublet-node"), "central": ("centrals", "Deployment sublet-central")}
 """Components whose pods would write everything again: what messages call them, and the workload that makes them."""
@@ -77,6 +78,7 @@ async def uninstall_from_cluster(
         for kind in SLO_MANAGERS:
             for one in await _all(kube, kind):
                 await _delete_own(kube, kind, one, say)
+        await clear_tide_pools(kube, say)
         for kind in (KCCS, EVICTION_CONFIGS, ADMIN_QOS_CONFIGS):
             await _let_go(kube, kind)
     except KubeError as error:

@@ -1,11 +1,15 @@
 """What an uninstall takes out of a cluster: all that reporter, evictor and central have put there, and nothing else."""
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from kube_api import Api, FakeKube
 
+from services.central.core.tide.change import CHANGE, NodeChange
+from services.central.core.tide.marks import SideTaints, marks_of
+from services.central.core.tide.pool import FINALIZER, POOLS
 from shared.adapters.clock import LoopClock
 from shared.adapters.kube.node import KubeNode
 from shared.adapters.kube.objects import KubeObjects
@@ -116,3 +120,24 @@ async def test_who_may_not_see_how_far_it_is_stops(api: Api) -> None:
     api.refuse[("GET", GIVE_BACK)] = 403
     with pytest.raises(Unavailable, match="uninstall: GET"):
         await uninstalled(api)
+
+
+async def test_tide_pools_let_go_of_their_nodes_and_are_let_go_of(api: Api) -> None:
+    marks = marks_of("tide_offline", "green", {"pool": "green"}, (), SideTaints())
+    note = {
+        CHANGE: NodeChange(pool="green", to="tide_online", since=datetime(2026, 1, 1, tzinfo=UTC)).model_dump_json()
+    }
+    taints = [FOREIGN, *({"key": one.key, "value": one.value, "effect": one.effect} for one in marks.taints)]
+    api.put(NODES.path("n1"), {"metadata": {"name": "n1", "labels": dict(marks.labels)}, "spec": {"taints": taints}})
+    closed = {"name": "n3", "labels": {"pool": "green"}, "annotations": note}
+    api.put(NODES.path("n3"), {"metadata": closed, "spec": {"taints": taints[1:]}})
+    spec = {"nodeConfigs": {"nodeSelector": {"pool": "green"}}}
+    meta = {"name": "green", "finalizers": ["example.org/mine", FINALIZER]}
+    api.put(POOLS.path("green"), {"metadata": meta, "spec": spec})
+    said = await uninstalled(api)
+    assert "nodes/n1: marks of tide pool green removed" in said
+    for name, left in (("n1", [FOREIGN]), ("n3", None)):
+        node = api.objects[NODES.path(name)]
+        assert (node["metadata"]["labels"], node["spec"].get("taints")) == ({"pool": "green"}, left)
+        assert not node["metadata"].get("annotations")
+    assert api.objects[POOLS.path("green")]["metadata"]["finalizers"] == ["example.org/mine"]

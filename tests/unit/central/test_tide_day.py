@@ -15,7 +15,7 @@ from services.central.core.tide.change import LastChange, NodeChange
 from services.central.core.tide.edits import NodeEdit, closing, marked
 from services.central.core.tide.entry import EntryStep, Move, entry_step, unwelcome
 from services.central.core.tide.marks import BATCH_UNWANTED, SERVICES_UNWANTED
-from services.central.core.tide.placement import KEEPS_AWAY, TidePlacement, Toleration
+from services.central.core.tide.placement import KEEPS_AWAY, PodToleration, TidePlacement
 from services.central.core.tide.plan import PoolView, TidePace, plan_pool
 from services.central.core.tide.pool import TidePool, TidePoolSeen, pool_of
 from services.central.core.tide.seen import TideNodeSeen, TidePodSeen
@@ -24,8 +24,8 @@ NODES, CPUS, POD_CPUS = 100, 16, 4
 PASS_S, HOLD_S, DAY_S = 120.0, 600.0, 86400.0
 PACE = TidePace(hold_s=HOLD_S, release_s=PASS_S)
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
-SERVICE = TidePlacement(tolerations=(Toleration(BATCH_UNWANTED.key, "Exists", "", ""),))
-BATCH = TidePlacement(tolerations=(Toleration(SERVICES_UNWANTED.key, "Exists", "", ""),))
+SERVICE = TidePlacement(tolerations=(PodToleration(BATCH_UNWANTED.key, "Exists", "", ""),))
+BATCH = TidePlacement(tolerations=(PodToleration(SERVICES_UNWANTED.key, "Exists", "", ""),))
 AMOUNTS = {"cpu": CPUS * 1000, "memory": 64 << 30, "pods": 110}
 REQUESTS = {"cpu": POD_CPUS * 1000, "memory": 8 << 30, "pods": 1}
 

@@ -131,6 +131,7 @@ RIGHTS = {
         "katalystcustomconfigs": "list patch",
         "evictionconfigurations": "list patch",
         "adminqosconfigurations": "list patch",
+        "tidenodepools": "list patch",
     },
 }
 """By role what it may do with what: a right more is a decision, and shows here."""

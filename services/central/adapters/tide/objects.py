@@ -1,12 +1,12 @@
 """The writer of tide pools: labels, taints and notes of Nodes, and the pools' finalizers and statuses."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import structlog
 
-from services.central.core.tide.edits import NodeEdit, standing
-from services.central.core.tide.marks import POOL_LABEL, TideTaint
+from services.central.core.tide.edits import NodeEdit, node_patch
+from services.central.core.tide.marks import POOL_LABEL
 from services.central.core.tide.pool import FINALIZER, POOLS, TidePoolSeen, pool_of
 from services.central.core.tide.seen import TideNodeSeen, tide_node_of, tide_pod_of
 from services.central.ports.decisions import DecisionLog
@@ -55,7 +55,7 @@ class TideObjects:
         wanted = edit(now)
         if not wanted.changes(now):
             return False
-        await self._objects.patch(NODES, _patch(document, now, wanted))
+        await self._objects.patch(NODES, node_patch(document, now, wanted))
         return True
 
     async def hold(self, seen: TidePoolSeen, *, held: bool) -> None:
@@ -88,29 +88,3 @@ def tide_ports(
         evictions=evictions,
         decisions=decisions,
     )
-
-
-def _patch(document: Mapping[str, Any], now: TideNodeSeen, wanted: NodeEdit) -> dict[str, Any]:
-    """The differences as a merge patch, at the version that was read: the list of taints has no keys for a merge."""
-    meta: dict[str, Any] = {"name": now.name, "resourceVersion": document["metadata"]["resourceVersion"]}
-    labels = {key: wanted.labels.get(key) for key in now.labels.keys() | wanted.labels.keys()}
-    if changed := {key: value for key, value in labels.items() if value != now.labels.get(key)}:
-        meta["labels"] = changed
-    before = standing(now).annotations
-    if notes := {key: text for key, text in wanted.annotations.items() if text != before[key]}:
-        meta["annotations"] = notes
-    if wanted.taints == now.taints:
-        return {"metadata": meta}
-    # As they stand in the document: a taint of others may have fields that are not read here.
-    rows = {_taint(row): row for row in (document.get("spec") or {}).get("taints") or ()}
-    taints = [rows.get(taint) or _row(taint) for taint in wanted.taints]
-    return {"metadata": meta, "spec": {"taints": taints or None}}
-
-
-def _taint(row: Mapping[str, Any]) -> TideTaint:
-    return TideTaint(*(str(row.get(part) or "") for part in ("key", "effect", "value")))
-
-
-def _row(taint: TideTaint) -> dict[str, str]:
-    row = {"key": taint.key, "value": taint.value, "effect": taint.effect}
-    return {name: text for name, text in row.items() if text}

@@ -16,7 +16,7 @@ _OPERATORS: Mapping[str, Operator] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Toleration:
+class PodToleration:
     """A toleration that lasts: one for some seconds alone is none, for its pod leaves all the same."""
 
     key: str
@@ -48,7 +48,7 @@ class TidePlacement:
     selector: tuple[tuple[str, str], ...] = ()
     affinity: tuple[AffinityTerm, ...] | None = None
     """One of them must hold; None: any node will do."""
-    tolerations: tuple[Toleration, ...] = ()
+    tolerations: tuple[PodToleration, ...] = ()
 
     def tolerates(self, taint: TideTaint) -> bool:
         """Whether a taint neither keeps the pod away nor ends it."""
@@ -97,11 +97,11 @@ def _terms(rows: Iterable[Mapping[str, Any]]) -> Iterator[AffinityTerm]:
                 yield AffinityTerm(Selector(tuple(parts)), names)
 
 
-def _tolerations(rows: Iterable[Mapping[str, Any]]) -> Iterator[Toleration]:
+def _tolerations(rows: Iterable[Mapping[str, Any]]) -> Iterator[PodToleration]:
     for row in rows:
         if row.get("tolerationSeconds") is None:
             said = (row.get("key"), row.get("operator") or "Equal", row.get("value"), row.get("effect"))
-            yield Toleration(*(part if isinstance(part, str) else "" for part in said))
+            yield PodToleration(*(part if isinstance(part, str) else "" for part in said))
 
 
 def _map(given: object) -> Mapping[str, Any]:

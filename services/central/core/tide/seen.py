@@ -64,7 +64,7 @@ def tide_node_of(document: Mapping[str, Any]) -> TideNodeSeen:
         name=text(meta.get("name"), "metadata.name"),
         uid=text(meta.get("uid"), "metadata.uid"),
         labels={key: value for key, value in _map(meta.get("labels")).items() if isinstance(value, str)},
-        taints=tuple(sorted(_taint(row) for row in _rows(spec.get("taints")))),
+        taints=tuple(sorted(taint_of(row) for row in _rows(spec.get("taints")))),
         allocatable=_amounts(_map(status.get("allocatable")), unreadable=0),
         unschedulable=bool(spec.get("unschedulable")),
         change=read_change(annotations.get(CHANGE)),
@@ -72,7 +72,8 @@ def tide_node_of(document: Mapping[str, Any]) -> TideNodeSeen:
     )
 
 
-def _taint(row: Mapping[str, Any]) -> TideTaint:
+def taint_of(row: Mapping[str, Any]) -> TideTaint:
+    """A taint as it stands in a Node."""
     return TideTaint(*(str(row.get(part) or "") for part in ("key", "effect", "value")))
 
 
