@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from bench import (
     breach,
     calculators,
+    extender,
     footprint,
     metrics_pass,
     node_metric,
@@ -32,7 +33,7 @@ from sublet.host.preflight import check_host
 NAME = "host"
 MODULES = (
     reaction, breach, stored, footprint, metrics_pass, service_passes, shared_cpus, source_cost, calculators, webhook,
-    metrics_api, node_messages, node_metric, replay,
+    extender, metrics_api, node_messages, node_metric, replay,
 )  # fmt: skip
 PARTS = {part.__name__.rpartition(".")[2]: part for part in MODULES}
 
