@@ -40,6 +40,7 @@ from services.central.ports.config import ConfigPorts
 from services.central.ports.controllers import LeaderController
 from services.central.ports.nodes import NodePorts
 from services.central.recommendation.controller import RecommendationController, RecommendMirrors, RecommendPorts
+from services.central.service_profiles.controller import ServiceProfileController
 from services.central.settings import (
     NAME,
     CentralSettings,
@@ -50,6 +51,7 @@ from services.central.settings import (
 from services.central.slo.controller import NodeSloController, SloView
 from services.central.slo.follower import SloFollower
 from services.central.tide.controller import TideController
+from services.central.vertical.controller import VerticalController, vertical_mirrors
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.callout import Callout
 from shared.app import App, Context, Plan
@@ -151,6 +153,10 @@ def build_cluster(
         further["tide"] = TideController(tide, settings.tide, clock, switch, moved)
     if settings.clock_bounds.enabled:
         further["clock_bounds"] = ClockBoundsController(objects, clock, switch, decisions)
+    if settings.service_profiles.enabled:
+        further["service_profiles"] = ServiceProfileController(objects, access.wire.bus, clock, switch, decisions)
+    if settings.vertical.enabled:
+        further["vertical"] = VerticalController(objects, vertical_mirrors(objects), clock, switch, decisions)
     if settings.overcommit.enabled:
         further["overcommit"] = OvercommitController(OvercommitView(objects), objects, decisions, clock, settings)
     if settings.recommendation.enabled:

@@ -258,6 +258,20 @@ class RecommendationSettings(Settings):
         return Pace(self.resizes_per_minute / 60)
 
 
+class VerticalSettings(Settings):
+    """Vertical autoscalers of Katalyst, which give pods in place what is recommended."""
+
+    enabled: bool = False
+    """Whether KatalystVerticalPodAutoscaler objects are worked on."""
+
+
+class ServiceProfileSettings(Settings):
+    """Service profiles: descriptors of Deployments that ask for one, filled from what nodes tell."""
+
+    enabled: bool = False
+    """Whether descriptors are made, filled and named on pods."""
+
+
 class KubernetesSettings(Settings):
     """Central on substrate kubernetes."""
 
@@ -286,6 +300,10 @@ class KubernetesSettings(Settings):
     """Nodes that change between services and batch work; off unless `enabled`."""
     clock_bounds: ClockBoundsSettings = ClockBoundsSettings()
     """Replica bounds by the clock; off unless `enabled`."""
+    vertical: VerticalSettings = VerticalSettings()
+    """Vertical autoscalers; off unless `enabled`."""
+    service_profiles: ServiceProfileSettings = ServiceProfileSettings()
+    """Service profiles; off unless `enabled`."""
     overcommit: OvercommitSettings = OvercommitSettings()
     """Over-committed nodes; off unless `enabled`."""
     recommendation: RecommendationSettings = RecommendationSettings()

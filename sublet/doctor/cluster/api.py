@@ -36,6 +36,10 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     f"{NODE_SLOS.plural}.{NODE_SLOS.group}": (
         "spec.resourceUsedThresholdWithBE", "spec.resourceQOSStrategy", "spec.cpuBurstStrategy", "spec.systemStrategy",
         "spec.hostApplications"),
+    "katalystverticalpodautoscalers.autoscaling.katalyst.kubewharf.io": (
+        "spec.targetRef", "spec.updatePolicy", "spec.resourcePolicy", "status.conditions"),
+    "serviceprofiledescriptors.workload.katalyst.kubewharf.io": (
+        "spec.targetRef", "spec.baselinePercent", "spec.systemIndicator", "status.aggMetrics"),
     "tidenodepools.tide.katalyst.kubewharf.io": (
         "spec.nodeConfigs", "spec.evictStrategy", "spec.schedule", "status.reserveNodes", "status.tideNodes",
         "status.changing", "status.conditions"),

@@ -1,0 +1,203 @@
+"""ServiceProfileDescriptor objects, and the Deployments and pods that they are about.
+
+Facts: docs/facts/service-profiles.md#descriptors.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from services.central.core.recommendation.objects.workloads import DEPLOYMENTS, pod_of_workload
+from services.central.core.vertical.vpa_object import created_s
+from shared.core.api_kind import ApiKind
+from shared.core.pydantic_words import first_fault
+from shared.core.text.document import mapping
+from shared.errors import Refused
+
+DESCRIPTORS: Final = ApiKind(
+    "workload.katalyst.kubewharf.io",
+    "v1alpha1",
+    "ServiceProfileDescriptor",
+    "serviceprofiledescriptors",
+    namespaced=True,
+)
+ENABLE: Final = "spd.katalyst.kubewharf.io/enable"
+"""On a Deployment: `true` has a descriptor made for it."""
+NAME: Final = "spd.katalyst.kubewharf.io/name"
+"""On a pod: its descriptor."""
+SENTINEL: Final = "spd.katalyst.kubewharf.io/baselineSentinel"
+EXTENDED_SENTINEL: Final = "spd.katalyst.kubewharf.io/extendedBaselineSentinel"
+MADE_LABEL: Final = "sublet.io/made-for"
+"""On a descriptor that central has made: the UID of its Deployment. Others are nobody's to delete."""
+MAX_INDICATORS: Final = 64
+MAX_CHARACTERS: Final = 253
+
+Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
+Percent = Annotated[int, Field(ge=0, le=100)]
+
+
+class _Part(BaseModel):
+    """Of an object that the API server has pruned by its schema."""
+
+    model_config = ConfigDict(frozen=True, strict=True, alias_generator=to_camel, allow_inf_nan=False)
+
+
+class NamedIndicator(_Part):
+    """An indicator by which the service is judged."""
+
+    name: Text
+
+
+class ExtendedIndicator(NamedIndicator):
+    """One with a baseline of its own."""
+
+    baseline_percent: Percent | None = None
+
+
+class DescribedTarget(_Part):
+    """The workload."""
+
+    kind: Text = ""
+    name: Text = ""
+
+
+class DescriptorSpec(_Part):
+    """The spec, as far as anything here reads it."""
+
+    target_ref: DescribedTarget
+    baseline_percent: Percent | None = None
+    business_indicator: Annotated[list[NamedIndicator], Field(max_length=MAX_INDICATORS)] | None = None
+    system_indicator: Annotated[list[NamedIndicator], Field(max_length=MAX_INDICATORS)] | None = None
+    extended_indicator: Annotated[list[ExtendedIndicator], Field(max_length=MAX_INDICATORS)] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DescriptorSeen:
+    """A descriptor, and its spec; None where that cannot be read, and why."""
+
+    uid: str
+    namespace: str
+    name: str
+    spec: DescriptorSpec | None
+    problem: str = ""
+    annotations: Mapping[str, str] = field(default_factory=dict)
+    """Ours alone."""
+    made_for: str = ""
+    status: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+    @property
+    def target(self) -> str:
+        """Name of the Deployment; "" where none is meant."""
+        return "" if self.spec is None else self.spec.target_ref.name
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedDeployment:
+    """A Deployment that wants a descriptor."""
+
+    uid: str
+    namespace: str
+    name: str
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """The descriptor to make; Kubernetes deletes it with the Deployment, which owns it."""
+        owner = {**DEPLOYMENTS.head, "name": self.name, "uid": self.uid, "controller": True}
+        meta = {"name": self.name, "namespace": self.namespace, "labels": {MADE_LABEL: self.uid},
+                "ownerReferences": [owner]}  # fmt: skip
+        return {"metadata": meta, "spec": {"targetRef": {**DEPLOYMENTS.head, "name": self.name}}}
+
+
+@dataclass(frozen=True, slots=True)
+class PodOfDeployment:
+    """A pod of a Deployment, as far as profiles go."""
+
+    uid: str
+    namespace: str
+    name: str
+    workload: str
+    node: str
+    created_s: float
+    active: bool
+    descriptor: str
+    """The one that it names; "" for none."""
+
+
+def descriptor_of(document: Mapping[str, Any]) -> DescriptorSeen | None:
+    """What an object says; never raises for anything in its spec. None: it is being deleted.
+
+    Raises:
+        Refused: it has no name or UID, which no API server gives.
+    """
+    meta = mapping(document.get("metadata"), "metadata")
+    uid, namespace, name = meta.get("uid"), meta.get("namespace"), meta.get("name")
+    if not (isinstance(uid, str) and uid and isinstance(namespace, str) and isinstance(name, str) and name):
+        raise Refused("metadata: want uid, namespace and name of a descriptor", reason="malformed")
+    if meta.get("deletionTimestamp"):
+        return None
+    annotations, labels = (_texts(meta.get(part)) for part in ("annotations", "labels"))
+    status, problem, spec = document.get("status"), "", None
+    try:
+        spec = DescriptorSpec.model_validate(document.get("spec") or {})
+    except ValidationError as error:
+        problem = f"spec.{first_fault(error, whole='spec')}"
+    if spec is not None and (spec.target_ref.kind != "Deployment" or not spec.target_ref.name):
+        problem = f"spec.targetRef: {spec.target_ref.kind!r} {spec.target_ref.name!r}: want a Deployment by its name"
+        spec = None
+    return DescriptorSeen(
+        uid=uid,
+        namespace=namespace,
+        name=name,
+        spec=spec,
+        problem=problem,
+        annotations={key: annotations[key] for key in (SENTINEL, EXTENDED_SENTINEL) if key in annotations},
+        made_for=labels.get(MADE_LABEL, ""),
+        status=status if isinstance(status, Mapping) else {},
+    )
+
+
+def described_deployment_of(document: Mapping[str, Any]) -> DescribedDeployment | None:
+    """A Deployment that wants a descriptor; None of any other.
+
+    Raises:
+        Refused: it has no metadata.
+    """
+    meta = mapping(document.get("metadata"), "metadata")
+    uid, namespace, name = meta.get("uid"), meta.get("namespace"), meta.get("name")
+    wants = _texts(meta.get("annotations")).get(ENABLE) == "true" and not meta.get("deletionTimestamp")
+    if not (wants and isinstance(uid, str) and isinstance(namespace, str) and isinstance(name, str)):
+        return None
+    return DescribedDeployment(uid, namespace, name)
+
+
+def pod_of_deployment(document: Mapping[str, Any]) -> PodOfDeployment | None:
+    """A pod of a Deployment; None of any other."""
+    pod, meta = pod_of_workload(document), document.get("metadata")
+    if pod is None or not isinstance(meta, Mapping):
+        return None
+    status = document.get("status")
+    phase = status.get("phase") if isinstance(status, Mapping) else None
+    return PodOfDeployment(
+        uid=pod.uid,
+        namespace=pod.namespace,
+        name=pod.name,
+        workload=pod.workload,
+        node=pod.node,
+        created_s=created_s(pod.created),
+        active=phase not in ("Succeeded", "Failed") and not meta.get("deletionTimestamp"),
+        descriptor=_texts(meta.get("annotations")).get(NAME, ""),
+    )
+
+
+def _texts(given: object) -> dict[str, str]:
+    if not isinstance(given, Mapping):
+        return {}
+    return {key: value for key, value in given.items() if isinstance(key, str) and isinstance(value, str)}

@@ -1,0 +1,204 @@
+"""KatalystVerticalPodAutoscaler objects (docs/facts/service-profiles.md#vpa).
+
+One that cannot be read, or that asks for what nobody could do, changes no pod, and says in its status why.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Annotated, Any, Final
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic.alias_generators import to_camel
+
+from services.central.core.recommendation.vpa_target import (
+    COMPUTE,
+    ControlledValues,
+    PodMatching,
+    ResizePolicy,
+    Strategy,
+    check_strategy,
+)
+from shared.contracts.kube.quantities import parse_millis, parse_units
+from shared.core.api_kind import ApiKind
+from shared.core.pydantic_words import first_fault
+from shared.core.text.document import mapping
+from shared.errors import Refused
+
+KATALYST_VPAS: Final = ApiKind(
+    "autoscaling.katalyst.kubewharf.io",
+    "v1alpha1",
+    "KatalystVerticalPodAutoscaler",
+    "katalystverticalpodautoscalers",
+    namespaced=True,
+)
+MAX_POLICIES: Final = 64
+MAX_RESOURCES: Final = 16
+MAX_CHARACTERS: Final = 253
+MAX_AMOUNT: Final = 1 << 60
+
+Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
+QuantityText = int | Annotated[str, Field(max_length=64)]
+QuantityTexts = Annotated[dict[Text, QuantityText], Field(max_length=MAX_RESOURCES)]
+
+
+class _Part(BaseModel):
+    """Of an object that the API server has pruned by its schema."""
+
+    model_config = ConfigDict(frozen=True, strict=True, alias_generator=to_camel, allow_inf_nan=False)
+
+
+class VpaTargetRef(_Part):
+    """The workload."""
+
+    kind: Text = ""
+    name: Text = ""
+
+
+class UpdatePolicy(_Part):
+    """How pods are changed, and which."""
+
+    pod_updating_strategy: Strategy = "Off"
+    pod_matching_strategy: PodMatching = "All"
+
+
+class VpaContainerPolicy(_Part):
+    """What may change of a container, and between which figures."""
+
+    container_name: Text = ""
+    controlled_resources: Annotated[list[Text], Field(max_length=MAX_RESOURCES)] = ["cpu"]
+    controlled_values: ControlledValues = "RequestsAndLimits"
+    min_allowed: QuantityTexts | None = None
+    max_allowed: QuantityTexts | None = None
+
+
+class VpaResourcePolicy(_Part):
+    """The policies of all containers."""
+
+    container_policies: Annotated[list[VpaContainerPolicy], Field(max_length=MAX_POLICIES)] | None = None
+
+
+class KatalystVpaSpec(_Part):
+    """The spec, field by field."""
+
+    target_ref: VpaTargetRef
+    update_policy: UpdatePolicy = UpdatePolicy()
+    resource_policy: VpaResourcePolicy = VpaResourcePolicy()
+
+
+@dataclass(frozen=True, slots=True)
+class VpaWanted:
+    """What an autoscaler wants of its Deployment."""
+
+    target: str
+    strategy: Strategy
+    matching: PodMatching
+    policies: Mapping[str, ResizePolicy]
+
+
+@dataclass(frozen=True, slots=True)
+class VpaSeen:
+    """An object, and what it wants; None where that cannot be done, and why."""
+
+    uid: str
+    namespace: str
+    name: str
+    generation: int
+    created_s: float
+    wanted: VpaWanted | None
+    reason: str = ""
+    problem: str = ""
+    status: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def key(self) -> str:
+        """Namespace and name."""
+        return f"{self.namespace}/{self.name}"
+
+
+def katalyst_vpa_of(document: Mapping[str, Any]) -> VpaSeen | None:
+    """What an object says; never raises for anything in its spec. None: it is being deleted.
+
+    Raises:
+        Refused: it has no name or UID, which no API server gives.
+    """
+    meta = mapping(document.get("metadata"), "metadata")
+    uid, namespace, name = meta.get("uid"), meta.get("namespace"), meta.get("name")
+    if not (isinstance(uid, str) and uid and isinstance(namespace, str) and isinstance(name, str) and name):
+        raise Refused("metadata: want uid, namespace and name of an autoscaler", reason="malformed")
+    if meta.get("deletionTimestamp"):
+        return None
+    generation, status = meta.get("generation"), document.get("status")
+    reason = problem = ""
+    try:
+        wanted = _wanted(document.get("spec"))
+    except Refused as refusal:
+        wanted, reason, problem = None, refusal.reason, str(refusal)
+    return VpaSeen(
+        uid=uid,
+        namespace=namespace,
+        name=name,
+        generation=generation if isinstance(generation, int) else 0,
+        created_s=created_s(meta.get("creationTimestamp")),
+        wanted=wanted,
+        reason=reason,
+        problem=problem,
+        status=status if isinstance(status, Mapping) else {},
+    )
+
+
+def created_s(given: object) -> float:
+    """The moment of a creation; 0, before everything, where it cannot be read."""
+    try:
+        return datetime.fromisoformat(given).timestamp() if isinstance(given, str) else 0.0
+    except (ValueError, OverflowError):
+        return 0.0
+
+
+def _wanted(given: object) -> VpaWanted:
+    try:
+        spec = KatalystVpaSpec.model_validate(given or {})
+    except ValidationError as error:
+        raise Refused(f"spec.{first_fault(error, whole='spec')}", reason="Unreadable") from error
+    if spec.target_ref.kind != "Deployment" or not spec.target_ref.name:
+        said = f"spec.targetRef: {spec.target_ref.kind!r} {spec.target_ref.name!r}: want a Deployment by its name"
+        raise Refused(said, reason="TargetUnsupported")
+    policies: dict[str, ResizePolicy] = {}
+    for one in spec.resource_policy.container_policies or ():
+        if not one.container_name or one.container_name in policies:
+            said = f"containerPolicies: {one.container_name!r}: want each container, or '*', once"
+            raise Refused(said, reason="PolicyInvalid")
+        policies[one.container_name] = _policy(one)
+    try:
+        check_strategy(spec.update_policy.pod_updating_strategy)
+    except Refused as refusal:
+        raise Refused(str(refusal), reason="StrategyUnsupported") from refusal
+    update = spec.update_policy
+    return VpaWanted(spec.target_ref.name, update.pod_updating_strategy, update.pod_matching_strategy, policies)
+
+
+def _policy(one: VpaContainerPolicy) -> ResizePolicy:
+    others = sorted({*one.controlled_resources, *(one.min_allowed or ()), *(one.max_allowed or ())} - {*COMPUTE})
+    if others:
+        said = f"containerPolicies {one.container_name!r}: {others[0]!r}: only cpu and memory can be controlled"
+        raise Refused(said, reason="ResourceUnsupported")
+    least, most = _amounts(one, one.min_allowed), _amounts(one, one.max_allowed)
+    for name, amount in least.items():
+        if amount > most.get(name, amount):
+            said = f"containerPolicies {one.container_name!r}: minAllowed of {name} is above its maxAllowed"
+            raise Refused(said, reason="BoundsInvalid")
+    return ResizePolicy(one.controlled_values, tuple(one.controlled_resources), least, most)
+
+
+def _amounts(one: VpaContainerPolicy, given: Mapping[str, QuantityText] | None) -> dict[str, int]:
+    found = {}
+    for name, value in (given or {}).items():
+        try:
+            amount = parse_millis(value) if name == "cpu" else parse_units(value)
+        except ValueError as error:
+            raise Refused(f"containerPolicies {one.container_name!r}: {name}: {error}", reason="Unreadable") from error
+        if not 0 <= amount <= MAX_AMOUNT:
+            said = f"containerPolicies {one.container_name!r}: {name} {value!r}: want 0 or more, less than 2^60"
+            raise Refused(said, reason="BoundsInvalid")
+        found[name] = amount
+    return found

@@ -1,0 +1,189 @@
+"""The controller of service profiles: descriptors of Deployments that ask for one, and what they say."""
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Final
+
+import structlog
+
+from services.central.core.lost_nodes.pacing import Pace
+from services.central.core.recommendation.objects.workloads import DEPLOYMENTS
+from services.central.core.service_profiles.descriptor import (
+    DESCRIPTORS,
+    NAME,
+    DescribedDeployment,
+    DescriptorSeen,
+    PodOfDeployment,
+    described_deployment_of,
+    descriptor_of,
+    pod_of_deployment,
+)
+from services.central.core.service_profiles.standing import sentinels, standing
+from services.central.leadership.each_node import EachNode
+from services.central.leadership.passes import Passes
+from services.central.ports.decisions import DecisionLog
+from services.central.service_profiles.intake import StandingIntake
+from shared.contracts.cluster.decision import Decided, DecidedObject
+from shared.contracts.cluster.figures import FIGURES_PERIOD_S
+from shared.core.api_kind import PODS
+from shared.core.evictions.intents import TokenBucket
+from shared.core.node_mode import NodeSwitch
+from shared.errors import Conflict
+from shared.ports import Bus, Clock, ObjectMirror, Objects
+
+log = structlog.get_logger()
+
+LISTED: Final = 100
+RESYNC_S: Final = 10.0
+STATUS_S: Final = 60.0
+"""Between two statuses of one descriptor: figures change all the time, and nobody needs each of them stored."""
+POD_PACE: Final = Pace(per_s=10.0, burst=50)
+"""Of pods that are told their descriptor's name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ProfileView:
+    """What the controller sees; `changed` is set when a descriptor or a Deployment that wants one has changed."""
+
+    descriptors: ObjectMirror[DescriptorSeen]
+    deployments: ObjectMirror[DescribedDeployment]
+    pods: ObjectMirror[PodOfDeployment]
+    changed: asyncio.Event
+
+
+def profile_view(objects: Objects) -> ProfileView:
+    """The mirrors over an API server; pods change all the time, and wake nobody."""
+    changed = asyncio.Event()
+    return ProfileView(
+        descriptors=objects.mirror(DESCRIPTORS, descriptor_of, changed.set),
+        deployments=objects.mirror(DEPLOYMENTS, described_deployment_of, changed.set),
+        pods=objects.mirror(PODS, pod_of_deployment, lambda: None),
+        changed=changed,
+    )
+
+
+class ServiceProfileController:
+    """Writes through objects that only the leader may write. One that fails holds up no other."""
+
+    def __init__(self, objects: Objects, bus: Bus, clock: Clock, switch: NodeSwitch, decisions: DecisionLog) -> None:
+        self._objects, self._bus, self._clock = objects, bus, clock
+        self._switch, self._decisions = switch, decisions
+        self._view = profile_view(objects)
+        self._intake = StandingIntake(lambda: self._view.pods.objects, clock)
+        self._descriptors = EachNode(clock, "write ServiceProfileDescriptor")
+        self._naming = EachNode(clock, "name the ServiceProfileDescriptor of a pod")
+        self._bucket = TokenBucket(POD_PACE.burst, 0.0)
+        self._told_at_s: dict[str, float] = {}
+        self._passes = Passes("service_profiles", clock, self._view.changed, self.reconcile, lambda: RESYNC_S)
+
+    @property
+    def mirrors(self) -> Sequence[ObjectMirror[Any]]:
+        """Of descriptors, Deployments that want one, and pods."""
+        return [self._view.descriptors, self._view.deployments, self._view.pods]
+
+    @property
+    def failure(self) -> str:
+        """Why the newest pass failed; "" after a good one."""
+        return self._passes.failure
+
+    async def run(self) -> None:
+        """Work until cancelled."""
+        subscription = await self._intake.listen(self._bus)
+        try:
+            await self._passes.run()
+        finally:
+            await subscription.stop()
+
+    def state(self) -> dict[str, Any]:
+        """What could not be written, by namespace and name."""
+        failures = self._descriptors.failures | self._naming.failures
+        return {"failure": self.failure, "not_written": dict(islice(sorted(failures.items()), LISTED))}
+
+    async def reconcile(self) -> None:
+        """Make, fill and remove descriptors, and name them on their pods.
+
+        Raises:
+            SubletError: the API server is away, or another one leads.
+        """
+        if self._switch.observes:
+            return
+        descriptors = {one.key: one for one in self._view.descriptors.objects.values()}
+        wanted = {f"{one.namespace}/{one.name}": one for one in self._view.deployments.objects.values()}
+        pods = self._view.pods.objects
+        self._intake.retain(pods)
+        of_target: dict[tuple[str, str], list[PodOfDeployment]] = {}
+        for pod in pods.values():
+            of_target.setdefault((pod.namespace, pod.workload), []).append(pod)
+        self._told_at_s = {uid: at_s for uid, at_s in self._told_at_s.items()
+                           if uid in self._view.descriptors.objects}  # fmt: skip
+        self._descriptors.retain(descriptors.keys() | wanted.keys())
+
+        async def one(key: str) -> None:
+            there = descriptors.get(key)
+            if there is None:
+                await self._make(wanted[key])
+            elif there.made_for and key not in wanted:
+                await self._objects.delete(DESCRIPTORS, there.name, there.namespace, uid=there.uid)
+                self._say(there, "removed", "its Deployment asks for none any more")
+            else:
+                await self._fill(there, of_target.get((there.namespace, there.target), []))
+
+        await self._descriptors.each(sorted(descriptors.keys() | wanted.keys()), one)
+        await self._name(list(descriptors.values()), of_target, pods.values())
+
+    async def _make(self, deployment: DescribedDeployment) -> None:
+        try:
+            await self._objects.create(DESCRIPTORS, deployment.document)
+        except Conflict:
+            return  # the mirror is behind: the next pass sees it
+        log.info("service_profile.made", namespace=deployment.namespace, name=deployment.name)
+
+    async def _fill(self, seen: DescriptorSeen, pods: Sequence[PodOfDeployment]) -> None:
+        marks = {name: text for name, text in sentinels(seen, pods).items() if seen.annotations.get(name) != text}
+        meta = {"name": seen.name, "namespace": seen.namespace, "uid": seen.uid}
+        if marks:
+            await self._objects.patch(DESCRIPTORS, {"metadata": {**meta, "annotations": marks}})
+            self._say(seen, "baseline", "; ".join(f"{name} {text}" for name, text in sorted(marks.items())))
+        now_s = self._clock.monotonic()
+        if now_s - self._told_at_s.get(seen.uid, float("-inf")) < STATUS_S:
+            return
+        known = [one for pod in pods if (one := self._intake.standings.get(pod.uid)) is not None]
+        status = standing(seen, known, self._clock.wall().timestamp(), FIGURES_PERIOD_S) | _validity(seen)
+        if any(seen.status.get(name) != value for name, value in status.items()):
+            await self._objects.patch(DESCRIPTORS, {"metadata": meta, "status": status}, status=True)
+        self._told_at_s[seen.uid] = now_s
+
+    async def _name(
+        self,
+        descriptors: Sequence[DescriptorSeen],
+        of_target: Mapping[tuple[str, str], Sequence[PodOfDeployment]],
+        pods: Iterable[PodOfDeployment],
+    ) -> None:
+        """Write each pod's descriptor on it, and take away that of one that is gone."""
+        meant = {pod.uid: seen.name for seen in sorted(descriptors, key=lambda one: one.name, reverse=True)
+                 for pod in of_target.get((seen.namespace, seen.target), ())}  # fmt: skip
+        due = {pod.uid: pod for pod in pods if pod.active and pod.descriptor != meant.get(pod.uid, "")}
+        self._naming.retain(due)
+
+        async def one(uid: str) -> None:
+            rest = POD_PACE.spend(self._bucket, self._clock.monotonic())
+            if rest is None:
+                return
+            self._bucket = rest
+            pod = due[uid]
+            meta = {"name": pod.name, "namespace": pod.namespace, "uid": uid, "annotations": {NAME: meant.get(uid)}}
+            await self._objects.patch(PODS, {"metadata": meta})
+
+        await self._naming.each(sorted(due), one)
+
+    def _say(self, seen: DescriptorSeen, verdict: str, message: str) -> None:
+        about = DecidedObject(kind="serviceprofiledescriptor", namespace=seen.namespace, name=seen.name, uid=seen.uid)
+        self._decisions.say(Decided(area="service_profiles", about=about, verdict=verdict, message=message))
+
+
+def _validity(seen: DescriptorSeen) -> dict[str, Any]:
+    valid = seen.spec is not None
+    return {"conditions": [{"type": "Valid", "status": str(valid), "reason": "Valid" if valid else "Unreadable",
+                            "message": seen.problem[:1024]}]}  # fmt: skip
