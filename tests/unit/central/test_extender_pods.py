@@ -183,3 +183,19 @@ def test_sums_of_nodes_are_those_of_their_pods_after_every_change(
         assert index.of(node).reclaimed_millis == sum(one.ask.reclaimed[RECLAIMED_CPU] for one in there.values())
         assert index.of(node).reclaimed_bytes == sum(one.ask.reclaimed[RECLAIMED_MEMORY] for one in there.values())
     assert set(index.nodes) == {one.node for one in known.values()}
+
+
+def test_whole_cpus_of_guaranteed_pods_are_their_own() -> None:
+    def own(*containers: dict[str, dict[str, str]], starting: tuple[dict[str, dict[str, str]], ...] = ()) -> int:
+        rows = [{"name": f"c{place}", "resources": one} for place, one in enumerate(containers)]
+        spec = {"containers": rows, "initContainers": [{"name": "i", "resources": one} for one in starting]}
+        return pod_asked({"metadata": {"name": "p", "namespace": "n"}, "spec": spec}).seen.ask.own_cpus
+
+    def equal(cpu: str) -> dict[str, dict[str, str]]:
+        return {"requests": {"cpu": cpu, "memory": "1Gi"}, "limits": {"cpu": cpu, "memory": "1Gi"}}
+
+    assert own(equal("2"), equal("1")) == 3
+    assert own(equal("2"), starting=(equal("4"),)) == 4
+    assert own(equal("1500m"), equal("500m")) == 0
+    assert own(equal("2") | {"limits": {"cpu": "2", "memory": "2Gi"}}) == 0
+    assert own({"requests": {"cpu": "2", "memory": "1Gi"}}) == 0

@@ -8,15 +8,19 @@ from services.central.core.overcommit.amounts import Amounts
 from services.central.core.overcommit.fit import (
     ContainerClaim,
     CpuTaken,
+    KubeletBinding,
     OvercommittedNode,
     RatioPair,
+    SoldNode,
     cpu_taken,
+    kubelet_binding,
     overcommit_fit,
+    sold_node,
 )
 from services.central.core.overcommit.match import PoolClaim, matched, ruled
 from services.central.core.overcommit.ratio import effective_ratio
 from services.reporter.core.overcommit.bearable import CPU_RULES, ResourceLoad, bearable_ratio
-from shared.contracts.kube.overcommit import Resource, ratio_of
+from shared.contracts.kube.overcommit import DOMAIN, Resource, ratio_of
 
 texts = st.none() | st.text(max_size=8) | st.floats(allow_nan=True).map(str) | st.integers(-9, 99).map(str)
 amounts = st.builds(lambda a, b: Amounts(min(a, b), max(a, b)), st.integers(0, 1 << 40), st.integers(0, 1 << 40))
@@ -94,3 +98,17 @@ def test_who_uses_more_bears_no_more(request: float, usage: float | None, alloca
     assert found >= 1.0
     if usage is not None:
         assert bearable_ratio(ResourceLoad(request, usage + 1, allocatable), CPU_RULES) <= found
+
+
+def test_what_a_node_and_its_cnr_say_of_bound_cpus() -> None:
+    sold = {f"{DOMAIN}/cpu_overcommit_ratio": "2", f"{DOMAIN}/realtime_cpu_overcommit_ratio": "1.5"}
+    sold |= {f"{DOMAIN}/original_{field}_cpu": "4" for field in ("allocatable", "capacity")}
+    assert sold_node({"metadata": {"annotations": sold}}) == SoldNode(RatioPair("2", "1.5"), RatioPair(), 4000)
+    assert sold_node({"metadata": {"annotations": {"other": "2"}}}) is None
+    binding = {f"{DOMAIN}/overcommit_cpu_manager": "static", f"{DOMAIN}/guaranteed_cpus": "3"}
+    assert kubelet_binding({"metadata": {"annotations": binding}}) == KubeletBinding(True, False, 3)
+    binding[f"{DOMAIN}/overcommit_memory_manager"] = "Static"
+    binding[f"{DOMAIN}/guaranteed_cpus"] = "-3"
+    assert kubelet_binding({"metadata": {"annotations": binding}}) == KubeletBinding(True, True, 0)
+    assert kubelet_binding({"metadata": {"annotations": {f"{DOMAIN}/overcommit_cpu_manager": "none"}}}) is None
+    assert kubelet_binding({"metadata": {}}) is None

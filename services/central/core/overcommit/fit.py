@@ -3,11 +3,21 @@
 A pod that gets whole CPUs for itself takes them from everybody else: each of them counts as often as it was sold.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
+from services.central.core.overcommit.node_documents import overcommit_annotations, said_by
+from services.central.core.overcommit.node_report import bound_cpus
 from services.central.core.overcommit.ratio import effective_ratio
+from shared.contracts.kube.overcommit import (
+    CPU_MANAGER,
+    MEMORY_MANAGER,
+    RESOURCES,
+    binds,
+    realtime_ratio_key,
+    set_ratio_key,
+)
 
 RefusedBecause = Literal["memory_manager", "insufficient_cpu", "ratio_unreadable"]
 
@@ -77,6 +87,41 @@ class OvercommitFit:
     def fits(self) -> bool:
         """Whether nothing speaks against it."""
         return self.reason is None
+
+
+@dataclass(frozen=True, slots=True)
+class SoldNode:
+    """What a Node's annotations say of what is sold of it; CPU as kubelet may give it, None: not known."""
+
+    cpu: RatioPair
+    memory: RatioPair
+    original_cpu_millis: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KubeletBinding:
+    """What a CNR says of what kubelet's managers bind."""
+
+    cpus: bool
+    memory: bool
+    guaranteed_cpus: int = 0
+
+
+def sold_node(document: Mapping[str, Any]) -> SoldNode | None:
+    """A Node of its document; None: nothing of it is sold twice."""
+    said = overcommit_annotations(document)
+    cpu, memory = (RatioPair(said.get(set_ratio_key(name)), said.get(realtime_ratio_key(name))) for name in RESOURCES)
+    if cpu.given is None and memory.given is None:
+        return None
+    original = said_by(said).originals.get("cpu")
+    return SoldNode(cpu, memory, None if original is None else original.allocatable)
+
+
+def kubelet_binding(document: Mapping[str, Any]) -> KubeletBinding | None:
+    """A CNR of its document; None: kubelet binds nobody, or nobody says so."""
+    annotations = (document.get("metadata") or {}).get("annotations") or {}
+    cpus, memory = (binds(str(annotations.get(key) or "")) for key in (CPU_MANAGER, MEMORY_MANAGER))
+    return KubeletBinding(cpus, memory, bound_cpus(annotations)) if cpus or memory else None
 
 
 def cpu_taken(containers: Sequence[ContainerClaim], overhead_cpu_millis: int = 0) -> CpuTaken:

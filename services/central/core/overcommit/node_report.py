@@ -37,7 +37,7 @@ def node_report_of(document: Mapping[str, Any]) -> NodeOvercommitReport:
     return NodeOvercommitReport(
         name=str(meta.get("name") or ""),
         bearable={name: one for name, one in said.items() if isinstance(one, str) and ratio_of(one) is not None},
-        bound_cpu_millis=_bound(annotations),
+        bound_cpu_millis=bound_cpus(annotations) * 1000,
         silent=any(
             _map(row).get("type") == WITHDRAWN and _map(row).get("status") == "True"
             for row in (rows if isinstance(rows, list) else ())
@@ -45,11 +45,12 @@ def node_report_of(document: Mapping[str, Any]) -> NodeOvercommitReport:
     )
 
 
-def _bound(annotations: Mapping[str, Any]) -> int:
+def bound_cpus(annotations: Mapping[str, Any]) -> int:
+    """CPUs that kubelet's static CPU manager has given to pods; 0 where it is another one, or nobody says."""
     given, manager = annotations.get(GUARANTEED_CPUS), annotations.get(CPU_MANAGER)
     if not (isinstance(manager, str) and binds(manager) and isinstance(given, str) and given.isdecimal()):
         return 0
-    return min(int(given), MOST_CPUS) * 1000 if len(given) < 12 else 0
+    return min(int(given), MOST_CPUS) if len(given) < 12 else 0
 
 
 def _map(given: object) -> Mapping[str, Any]:

@@ -8,17 +8,24 @@ from services.central.core.scheduling.cluster.pod_asks import PodSeen
 
 @dataclass
 class PodsOfNode:
-    """Those that hold room on one node, by UID, and what they take of its offer together."""
+    """Those that hold room on one node, by UID, and what they take of it together."""
 
     pods: dict[str, PodSeen] = field(default_factory=dict)
     reclaimed_millis: int = 0
     reclaimed_bytes: int = 0
+    cpu_millis: int = 0
+    """Of the node's own CPU, what the others ask for."""
+    own_cpus: int = 0
+    """Of that, whole CPUs that kubelet gives to single pods where it binds."""
 
     def add(self, pod: PodSeen, sign: int) -> None:
         """Count a pod that came (1), or no longer one that left (-1)."""
         if pod.ask.qos == "reclaimed_cores":
             self.reclaimed_millis += sign * pod.ask.cpu_request_millis
             self.reclaimed_bytes += sign * pod.ask.memory_request_bytes
+        else:
+            self.cpu_millis += sign * pod.ask.cpu_request_millis
+            self.own_cpus += sign * pod.ask.own_cpus
 
 
 @dataclass

@@ -1,9 +1,10 @@
 """`Judge` says whether a node takes a pod: every rule that the extender's filter follows, in one place."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from services.central.core.overcommit.fit import OvercommittedNode, overcommit_fit
 from services.central.core.scheduling.amounts import Amounts
 from services.central.core.scheduling.cluster.cnr_taints import KEEPS_AWAY, keeping_away
 from services.central.core.scheduling.cluster.placement_view import BINDING, NodeState, PlacementView
@@ -18,7 +19,7 @@ from services.central.core.scheduling.numa.fit import numa_fit
 from services.central.core.scheduling.numa.machine import Machine
 from services.central.core.scheduling.reclaimed_fit import insufficient
 
-Rule = Literal["fits", "cnr_taint", "reclaimed_fit", "numa_fit", "load", "metric_expired"]
+Rule = Literal["fits", "cnr_taint", "reclaimed_fit", "overcommit_fit", "numa_fit", "load", "metric_expired"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,11 +149,30 @@ class Judge:
             lacking = insufficient(looking.reclaimed, state.offered, left.requested)
             if lacking:
                 return _lacking(lacking, looking.reclaimed, state.offered, left.requested)
+        if state.overcommitted is not None and (found := self._bound(looking, state.overcommitted, state.name)):
+            return found
         bindable = looking.pod.seen.ask.bindable
         if bindable is not None and left.machine is not None and not numa_fit(bindable, BINDING, left.machine).fits:
             why = f"no NUMA node has room for it, by {left.machine.topology_policy}"
             return JudgedNode(NodeStanding(False, why), "numa_fit", {"policy": left.machine.topology_policy})
         return self._load_verdict(looking, state, left.expected, now)
+
+    def _bound(self, looking: Looking, node: OvercommittedNode, name: str) -> JudgedNode | None:
+        """What keeps a pod away where kubelet binds CPUs that are sold more than once; None: nothing of that."""
+        held = self._reservations.on(name)
+        coming = [ask for uid, ask in held.items() if uid != looking.pod.seen.uid and ask.qos != "reclaimed_cores"]
+        counted = replace(
+            node,
+            requested_cpu_millis=node.requested_cpu_millis + sum(ask.cpu_request_millis for ask in coming),
+            guaranteed_cpus=node.guaranteed_cpus + sum(ask.own_cpus for ask in coming),
+        )
+        found = overcommit_fit(looking.pod.seen.ask.cpu_taken, counted)
+        if found.reason is None:
+            return None
+        free, words = found.free_cpu_millis, found.reason.replace("_", " ")
+        left = "" if free is None else f", {max(0, free)}m left of what was sold more than once"
+        numbers: dict[str, float | str] = {"reason": found.reason, **({} if free is None else {"free_millis": free})}
+        return JudgedNode(NodeStanding(False, f"over-committed node: {words}{left}"), "overcommit_fit", numbers)
 
     def _load_verdict(self, looking: Looking, state: NodeState, expected: ExpectedUse | None, now: Now) -> JudgedNode:
         if looking.ceiling is None or state.load is None or expected is None:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from services.central.core.lost_nodes.lost_node import CnrTaint
+from services.central.core.overcommit.fit import kubelet_binding, sold_node
 from services.central.core.scheduling.cluster.node_reports import (
     MeasuredNode,
     OfferingCnr,
@@ -34,7 +35,7 @@ def schedulable_node(document: Mapping[str, Any]) -> SchedulableNode:
     meta, given = document["metadata"], (document.get("status") or {}).get("allocatable") or {}
     allocatable = dict(_plain(given))
     refuses = (meta.get("annotations") or {}).get(REFUSES)
-    return SchedulableNode(meta["name"], allocatable, _offer(given), refuses)
+    return SchedulableNode(meta["name"], allocatable, _offer(given), refuses, sold_node(document))
 
 
 def offering_cnr(document: Mapping[str, Any]) -> OfferingCnr:
@@ -46,7 +47,8 @@ def offering_cnr(document: Mapping[str, Any]) -> OfferingCnr:
         if row.get("key") and row.get("effect")
     )
     given = (status.get("resources") or {}).get("allocatable") or status.get("resourceAllocatable")
-    return OfferingCnr(document["metadata"]["name"], taints, None if given is None else _offer(given))
+    offered = None if given is None else _offer(given)
+    return OfferingCnr(document["metadata"]["name"], taints, offered, kubelet_binding(document))
 
 
 def measured_node(document: Mapping[str, Any]) -> MeasuredNode | None:

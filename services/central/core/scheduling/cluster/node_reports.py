@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from services.central.core.lost_nodes.lost_node import CnrTaint
+from services.central.core.overcommit.fit import KubeletBinding, OvercommittedNode, SoldNode
 from services.central.core.scheduling.amounts import Amounts
 from services.central.core.scheduling.cluster.pod_asks import PodSeen
 from services.central.core.scheduling.load.expected_use import LoadReport
@@ -38,6 +39,8 @@ class SchedulableNode:
     offered: Amounts | None = None
     """Reclaimed resources; None: it offers them by no name."""
     refuses: str | None = None
+    sold: SoldNode | None = None
+    """Where it is over-committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +50,7 @@ class OfferingCnr:
     name: str
     taints: tuple[CnrTaint, ...] = ()
     offered: Amounts | None = None
+    binding: KubeletBinding | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,23 @@ class NodeKnown:
     node: SchedulableNode | None = None
     cnr: OfferingCnr | None = None
     metric: MeasuredNode | None = None
+
+    @property
+    def overcommitted(self) -> OvercommittedNode | None:
+        """Where CPUs or memory are bound and sold more than once; nothing is counted as requested yet."""
+        if self.node is None or self.cnr is None or (sold := self.node.sold) is None or self.cnr.binding is None:
+            return None
+        binding = self.cnr.binding
+        return OvercommittedNode(
+            allocatable_cpu_millis=self.node.allocatable.get("cpu", 0),
+            requested_cpu_millis=0,
+            original_cpu_millis=sold.original_cpu_millis,
+            guaranteed_cpus=binding.guaranteed_cpus,
+            cpu=sold.cpu,
+            memory=sold.memory,
+            binds_cpus=binding.cpus,
+            binds_memory=binding.memory,
+        )
 
     def offered(self, *, fresh: bool) -> Amounts | None:
         """What reclaimed pods may take in all: the node's own word while it is `fresh`, then that of its objects.

@@ -1,13 +1,14 @@
 """The cluster as one answer needs it: every node's state ready to be held against a pod."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Generic, TypeVar
 
 from services.central.core.lost_nodes.lost_node import CnrTaint
+from services.central.core.overcommit.fit import OvercommittedNode
 from services.central.core.scheduling.amounts import Amounts
-from services.central.core.scheduling.cluster.assigned_pods import AssignedPods
+from services.central.core.scheduling.cluster.assigned_pods import AssignedPods, PodsOfNode
 from services.central.core.scheduling.cluster.node_reports import (
     MeasuredNode,
     NodeKnown,
@@ -54,6 +55,8 @@ class NodeState:
     """What its pods will use; None: nobody says what they use."""
     machine: Machine | None = None
     """Its NUMA nodes with all bound pods that were given the node; None: it does not say."""
+    overcommitted: OvercommittedNode | None = None
+    """Where kubelet binds what is sold more than once, with the pods that were given the node."""
     until_s: float = float("inf")
     """On our monotonic clock: what it said itself counts no longer."""
 
@@ -158,6 +161,7 @@ class PlacementView:
             load=load,
             expected=None if load is None else self._expected(load, name),
             machine=self._machine(known.said, name) if fresh and known.said is not None else None,
+            overcommitted=_with_pods(known.overcommitted, pods),
             until_s=until_s if fresh else float("inf"),
         )
 
@@ -181,6 +185,14 @@ class PlacementView:
     def estimate(self, ask: PodAsk) -> Amounts:
         """What a pod will use of which nobody knows yet."""
         return _estimated(ask, self._rules.factors)
+
+
+def _with_pods(node: OvercommittedNode | None, pods: PodsOfNode) -> OvercommittedNode | None:
+    """What the CNR says of bound CPUs may be behind the pods that were given the node."""
+    if node is None:
+        return None
+    bound = max(node.guaranteed_cpus, pods.own_cpus)
+    return replace(node, requested_cpu_millis=pods.cpu_millis, guaranteed_cpus=bound)
 
 
 @lru_cache(maxsize=MOST_ASKS)

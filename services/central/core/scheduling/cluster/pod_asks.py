@@ -8,6 +8,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
+from services.central.core.overcommit.fit import ContainerClaim, CpuTaken, cpu_taken
 from services.central.core.scheduling.cluster.cnr_taints import Toleration, toleration_of
 from services.central.core.scheduling.numa.binding import BindableContainer, BindablePod
 from shared.contracts.kube.quantities import parse_millis, parse_units
@@ -48,6 +49,8 @@ class PodAsk:
     memory_limit_bytes: int = 0
     prod: bool = True
     daemonset: bool = False
+    own_cpus: int = 0
+    """Whole CPUs that it gets for itself where kubelet binds them."""
     numa_exclusive: bool = False
     containers: tuple[ContainerAsk, ...] = ()
     """Only of pods that bind to NUMA nodes."""
@@ -60,6 +63,12 @@ class PodAsk:
             RECLAIMED_CPU: self.cpu_request_millis if mine else 0,
             RECLAIMED_MEMORY: self.memory_request_bytes if mine else 0,
         }
+
+    @property
+    def cpu_taken(self) -> CpuTaken:
+        """What it takes of the node's own CPU."""
+        mine = 0 if self.qos == "reclaimed_cores" else self.cpu_request_millis
+        return CpuTaken(self.own_cpus, 0 if self.own_cpus else mine)
 
     @property
     def bindable(self) -> BindablePod | None:
@@ -177,6 +186,7 @@ def _ask(meta: Mapping[str, Any], spec: Mapping[str, Any]) -> PodAsk:
         memory_limit_bytes=amounts["memory_limit_bytes"],
         prod=qos != "reclaimed_cores" and named in (None, "koord-prod"),
         daemonset=any(isinstance(one, dict) and one.get("kind") == "DaemonSet" for one in owners),
+        own_cpus=_own_cpus(running, starting) if _may_be_guaranteed(amounts, qos) else 0,
         numa_exclusive=bound is not None and bound.numa_exclusive,
         containers=_containers(running, starting) if bound is not None and bound.numa_binding else (),
     )
@@ -214,9 +224,26 @@ def _containers(
     )
 
 
-def _requests(container: Mapping[str, Any]) -> dict[str, int]:
+def _may_be_guaranteed(amounts: Mapping[str, int], qos: QosClass) -> bool:
+    """Whether a look at every container is worth it: for most pods it is not."""
+    cpu_millis = amounts["cpu_request_millis"]
+    return qos != "reclaimed_cores" and bool(cpu_millis) and cpu_millis == amounts["cpu_limit_millis"]
+
+
+def _own_cpus(running: Sequence[Mapping[str, Any]], starting: Sequence[Mapping[str, Any]]) -> int:
+    claims = [_claim(row, init=False) for row in running]
+    claims += [_claim(row, init=row.get("restartPolicy") != "Always") for row in starting]
+    return cpu_taken(claims).guaranteed_cpus
+
+
+def _claim(container: Mapping[str, Any], *, init: bool) -> ContainerClaim:
+    asked, most = _requests(container), _requests(container, "limits")
+    return ContainerClaim(asked.get("cpu"), most.get("cpu"), asked.get("memory"), most.get("memory"), init=init)
+
+
+def _requests(container: Mapping[str, Any], part: str = "requests") -> dict[str, int]:
     """Every resource that one container asks for; what is no quantity asks for nothing: the API server holds none."""
-    given = mapping(mapping(container.get("resources"), "resources").get("requests"), "requests")
+    given = mapping(mapping(container.get("resources"), "resources").get(part), part)
     found = {}
     for name, quantity in given.items():
         with suppress(ValueError):
