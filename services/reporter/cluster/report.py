@@ -28,7 +28,8 @@ WINDOW_S = 60
 """Over which a pod's use is averaged: what was placed here since then does not show yet."""
 KEPT = CollectPolicy(aggregate_s=WINDOW_S)
 USES_S = 5.0
-"""Means of a minute are made anew so often at most, also where the offer falls with every sample."""
+"""What changes slowly is made anew so often at most, also where the offer falls with every sample: means of a minute,
+and who is bound to which NUMA node."""
 MIN_RISE = Offered(300, 300 << 20)
 """Smaller rises of an offer wait for the next message: as those of the node's object do."""
 
@@ -72,7 +73,8 @@ class ClusterReport:
         due = now_s - self._said_s >= OFFER_PERIOD_S - self._settings.tick_s / 2
         if not due and not cannot_wait(self._said, now, MIN_RISE):
             return
-        fields = {**now.message_fields(), "numas": offer.numas(view), **self._uses_of(view, sample_age_s, now_s)}
+        fields = {**now.message_fields(), **self._uses_of(view, sample_age_s, now_s)}
+        fields["numas"] = offer.with_shares(fields["numas"], now, view)
         if now.reclaimed is not None and view.allocation is not None:
             fields["topology_policy"] = offer.BINDING
         # Only what was sent counts as said: else a fall would be lost with the bus.
@@ -107,16 +109,16 @@ class ClusterReport:
         self._windows.add(sample, self._clock.monotonic())
 
     def _uses_of(self, view: FieldView, sample_age_s: float | None, now_s: float) -> dict[str, Any]:
-        """Nothing of an old sample: uses do not keep."""
+        """Uses and NUMA nodes as fields of the message. No uses of an old sample: they do not keep."""
         if self._windows is None or view.sample is None or not view.sample_fresh:
             self._uses_made = None
-            return {"pods": PodUses(), "pods_left_out": 0}
+            return {"numas": offer.numas(view), "pods": PodUses(), "pods_left_out": 0}
         if self._uses_made is None or now_s - self._uses_made[1] >= USES_S:
             pods = offer.pod_uses(self._windows, WINDOW_S, now_s)
             left_out = view.sample.pods_left_out + max(0, len(self._windows.pods) - len(pods.uids))
             uses = offer.uses(self._windows, WINDOW_S, KEPT.windows_s, now_s)
             # As old as the sample was then; the time since is added below.
-            uses |= {"usage_age_s": sample_age_s, "pods": pods, "pods_left_out": left_out}
+            uses |= {"usage_age_s": sample_age_s, "numas": offer.numas(view), "pods": pods, "pods_left_out": left_out}
             self._uses_made = uses, now_s
         uses, made_s = self._uses_made
         return {**uses, "usage_age_s": (uses["usage_age_s"] or 0.0) + now_s - made_s}

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from services.reporter.cluster.report import KEPT, WINDOW_S
-from services.reporter.core.cluster.offer import OfferNow, cannot_wait, numas, offer_now, pod_uses, shorter, uses
+from services.reporter.core.cluster.offer import (
+    OfferNow,
+    cannot_wait,
+    numas,
+    offer_now,
+    pod_uses,
+    shorter,
+    uses,
+    with_shares,
+)
 from services.reporter.core.field import FieldView, Offered
 from services.reporter.core.node_metric.usage_windows import UsageWindows
 from shared.contracts.allocation import PoolAllocation
@@ -92,7 +101,8 @@ def test_a_numa_node_says_what_it_has_and_who_is_bound_to_it() -> None:
     )
     view = FieldView(now=NOW, allocation=allocation, allocation_fresh=True, offered=Offered(1000, GIB),
                      sample=sample, sample_fresh=True)  # fmt: skip
-    first, second = numas(view)
+    now = offer_now(view, "enforce", withdrawn=False)
+    first, second = with_shares(numas(view), now, view)
     assert (first.numa, first.socket, second.numa, second.socket) == (0, 0, 1, None)
     assert first.capacity == ResourceAmounts(cpu_millis=4000, memory_bytes=4 * GIB)
     assert first.allocatable == ResourceAmounts(cpu_millis=3000, memory_bytes=4 * GIB)
@@ -100,6 +110,17 @@ def test_a_numa_node_says_what_it_has_and_who_is_bound_to_it() -> None:
     (bound,) = first.allocations
     assert (bound.uid, bound.dedicated, bound.requests.cpu_millis) == ("a", True, 2000)
     assert second.allocations == (), "one spans both, one takes no NUMA node, one is not known any more"
+
+
+@given(st.integers(0, 100_000), st.booleans())
+def test_parts_of_the_offer_add_up_to_it(cpu_millis: int, withdrawn: bool) -> None:
+    sample = sampled(numas=(numa(0, "0-3"), numa(1, "4-7")))
+    allocation = applied(pools=(PoolAllocation(pool="reclaim", cpus="1-4"),))
+    view = FieldView(now=NOW, allocation=allocation, allocation_fresh=True, offered=Offered(cpu_millis, GIB),
+                     sample=sample, sample_fresh=True)  # fmt: skip
+    now = offer_now(view, "enforce", withdrawn=withdrawn)
+    parts = [zone.reclaimed_cpu_millis or 0 for zone in with_shares(numas(view), now, view)]
+    assert sum(parts) == (0 if withdrawn else cpu_millis)
 
 
 def test_numa_nodes_of_an_old_sample_are_not_told() -> None:

@@ -1,6 +1,6 @@
 """The node's offer as the bus tells it: the amounts that stand on the Node, and what the node and its pods use."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -88,24 +88,28 @@ def _matters(before: int | None, after: int | None, step: int) -> bool:
 
 
 def numas(view: FieldView) -> tuple[OfferedNuma, ...]:
-    """Every NUMA node that the newest sample names; nothing where there is none."""
-    sample, applied = view.sample, view.allocation
-    if sample is None or not view.sample_fresh:
+    """Every NUMA node that the newest sample names, without its part of the offer; nothing where there is none."""
+    if view.sample is None or not view.sample_fresh:
         return ()
-    offered = view.offered.cpu_millis if view.offered else (applied.reclaimed_cpu_millis if applied else 0)
-    shares = reclaimed_shares(applied, sample.numas, offered) if applied else {}
-    zones = list(numa_zones(sample, applied))[:MAX_NUMAS]
-    return tuple(_numa(zone, shares.get(zone.numa)) for zone in zones)
+    return tuple(_numa(zone) for zone in list(numa_zones(view.sample, view.allocation))[:MAX_NUMAS])
 
 
-def _numa(zone: NumaZone, reclaimed_cpu_millis: int | None) -> OfferedNuma:
+def with_shares(zones: Sequence[OfferedNuma], now: OfferNow, view: FieldView) -> tuple[OfferedNuma, ...]:
+    """The NUMA nodes with their parts of the offer, which add up to it."""
+    applied, sample = view.allocation, view.sample
+    if applied is None or sample is None or now.reclaimed is None:
+        return tuple(zones)
+    shares = reclaimed_shares(applied, sample.numas, now.reclaimed.cpu_millis)
+    return tuple(zone.model_copy(update={"reclaimed_cpu_millis": shares.get(zone.numa)}) for zone in zones)
+
+
+def _numa(zone: NumaZone) -> OfferedNuma:
     return OfferedNuma(
         numa=zone.numa,
         socket=zone.socket,
         capacity=ResourceAmounts(cpu_millis=_millis(zone.cpus), memory_bytes=zone.memory_bytes),
         # Nothing of a NUMA node's memory is reserved for anybody.
         allocatable=ResourceAmounts(cpu_millis=_millis(zone.free_cpus), memory_bytes=zone.memory_bytes),
-        reclaimed_cpu_millis=reclaimed_cpu_millis,
         allocations=tuple(_allocation(pod) for pod in zone.bound if pod.qos != "reclaimed_cores")[:MAX_ALLOCATIONS],
     )
 

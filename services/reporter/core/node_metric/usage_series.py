@@ -70,6 +70,16 @@ class UsageSeries:
         if gone:
             del self._number[:gone], self._sum[:gone], self._covered_s[:gone]
 
+    def mean(self, window_s: float, now_s: float) -> float | None:
+        """By time, of what is known since so many seconds; None where nothing was measured."""
+        first = (now_s - window_s) // self._slot_s
+        total = covered_s = 0.0
+        for number, value, seconds in zip(self._number, self._sum, self._covered_s, strict=True):
+            if number > first:
+                total += value
+                covered_s += seconds
+        return total / covered_s if covered_s else None
+
     def window(self, window_s: float, now_s: float) -> WindowValues:
         """What is known of the time since so many seconds."""
         first = (now_s - window_s) // self._slot_s

@@ -68,11 +68,11 @@ class UsageWindow:
 
     def mean(self, window_s: float, now_s: float) -> UsedResources | None:
         """The mean of a window; None where one of both is not known."""
-        return _both(self._cpu.window(window_s, now_s).mean, self._memory.window(window_s, now_s).mean)
+        return _both(self._cpu.mean(window_s, now_s), self._memory.mean(window_s, now_s))
 
     def mean_parts(self, window_s: float, now_s: float) -> tuple[int | None, int | None]:
         """The means of CPU and of memory, each None where it is not known."""
-        means = (self._cpu.window(window_s, now_s).mean, self._memory.window(window_s, now_s).mean)
+        means = (self._cpu.mean(window_s, now_s), self._memory.mean(window_s, now_s))
         cpu_millis, memory_bytes = (None if mean is None else round(mean) for mean in means)
         return cpu_millis, memory_bytes
 
