@@ -117,6 +117,7 @@ METRICS_REQUEST_SECONDS = Histogram(
     buckets=(0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.5),
 )
 METRICS_DROPPED = Counter("sublet_metrics_api_samples_dropped_total", "Samples not taken, by reason.", ["reason"])
+METRICS_PAGES_LEFT_OUT = Gauge("sublet_metrics_api_pages_left_out", "Pods' own pages beyond those that are read.")
 METRICS_SERIES = Gauge("sublet_metrics_api_series", "Series that the metrics API holds.")
 METRICS_SAMPLES = Gauge("sublet_metrics_api_samples", "Samples that the metrics API holds.")
 NODES_READY = Gauge("sublet_central_nodes", "Nodes in central's readiness ledger.", ["state"])

@@ -7,12 +7,14 @@ may ask what has been decided by then.
 from services.central.adapters.https.server import HttpsServer
 from services.central.adapters.https.serving_secret import ServingNames, ServingSecret
 from services.central.adapters.metrics_api.api_services import ApiServiceAuthorities
+from services.central.adapters.metrics_api.page_reader import read_page
 from services.central.adapters.metrics_api.proxied_server import ProxiedServer
 from services.central.core.custom_metrics.store import MetricStore, StoreBounds
 from services.central.custom_metrics.answers import MetricsAnswers
-from services.central.custom_metrics.controller import MetricsController
+from services.central.custom_metrics.controller import MetricsController, MetricsInputs
 from services.central.custom_metrics.intake import FiguresIntake
 from services.central.custom_metrics.mirrors import MetricsMirrors
+from services.central.custom_metrics.pages import PodPages
 from services.central.https_main import HttpsParts, HttpsPlan, run_alone
 from services.central.leadership.leader import Leader
 from services.central.leadership.objects import LeaderObjects
@@ -39,8 +41,9 @@ def build(parts: HttpsParts) -> HttpsProcess:
         ProxiedServer(server, lambda: mirrors.proxy), ServingSecret(writing, clock, names, authorities), clock,
         missing=lambda: mirrors.failure, leading=lambda: leader.leading,
     )  # fmt: skip
-    intake = FiguresIntake(store, mirrors, clock)
-    return HttpsProcess(NAME, clock, leader, MetricsController(mirrors, intake, serving, parts.bus.get, clock))
+    pages = PodPages(store, mirrors, read_page, clock, keep_s=settings.keep_s) if settings.pages else None
+    inputs = MetricsInputs(FiguresIntake(store, mirrors, clock), parts.bus.get, pages)
+    return HttpsProcess(NAME, clock, leader, MetricsController(mirrors, inputs, serving, clock))
 
 
 PLAN = HttpsPlan(NAME, MANAGER, build)

@@ -161,6 +161,8 @@ class MetricsApiSettings(Settings):
     """Namespace of Service, Lease and Secret."""
     secret: Annotated[str, Field(pattern=r"^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$")] = "sublet-metrics-api-tls"  # noqa: S105
     """Name of the Secret in which all replicas share the certificate."""
+    pages: bool = False
+    """Whether pods with the annotation `metrics.sublet.io/page` are asked for metrics of their own every 15 seconds."""
     keep_s: Annotated[float, Field(ge=60, le=3600)] = 300.0
     """Samples are kept for so long; an aggregate is over all of them."""
     max_series: Annotated[int, Field(ge=1000, le=5_000_000)] = 500_000

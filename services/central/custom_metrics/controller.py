@@ -2,9 +2,11 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 
 from services.central.custom_metrics.intake import FiguresIntake
 from services.central.custom_metrics.mirrors import MetricsMirrors
+from services.central.custom_metrics.pages import PodPages
 from services.central.serving.serving import Serving
 from shared.contracts.cluster.figures import FIGURES_PERIOD_S
 from shared.ports import Bus, Clock
@@ -14,18 +16,20 @@ WARM_S = FIGURES_PERIOD_S + 5.0
 figures. Afterwards it answers also without: an API that is not available at all stops more than scaling."""
 
 
+@dataclass(frozen=True, slots=True)
+class MetricsInputs:
+    """Where samples come from: nodes over the bus, and pods' own pages; None: these are not asked for."""
+
+    figures: FiguresIntake
+    bus: Callable[[], Awaitable[Bus]]
+    pages: PodPages | None = None
+
+
 class MetricsController:
     """Hears, stores, answers."""
 
-    def __init__(
-        self,
-        mirrors: MetricsMirrors,
-        intake: FiguresIntake,
-        serving: Serving,
-        bus: Callable[[], Awaitable[Bus]],
-        clock: Clock,
-    ) -> None:
-        self._mirrors, self._intake, self.serving, self._bus, self._clock = mirrors, intake, serving, bus, clock
+    def __init__(self, mirrors: MetricsMirrors, inputs: MetricsInputs, serving: Serving, clock: Clock) -> None:
+        self._mirrors, self._inputs, self.serving, self._clock = mirrors, inputs, serving, clock
         self._warm_at_s = clock.monotonic() + WARM_S
 
     @property
@@ -42,7 +46,9 @@ class MetricsController:
             for mirror in self._mirrors.every:
                 tasks.create_task(mirror.run(), name="metrics-api-mirror")
             tasks.create_task(self._hear(), name="metrics-api-bus")
-            tasks.create_task(self._intake.collect(), name="metrics-api-store")
+            tasks.create_task(self._inputs.figures.collect(), name="metrics-api-store")
+            if self._inputs.pages is not None:
+                tasks.create_task(self._inputs.pages.run(), name="metrics-api-pages")
             tasks.create_task(self.serving.run(), name="metrics-api-server")
 
     async def close(self) -> None:
@@ -50,4 +56,4 @@ class MetricsController:
         await self.serving.close()
 
     async def _hear(self) -> None:
-        await self._intake.listen(await self._bus())
+        await self._inputs.figures.listen(await self._inputs.bus())

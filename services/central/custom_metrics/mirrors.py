@@ -59,6 +59,10 @@ class MetricsMirrors:
         found = self._seen.get(about)
         return None if found is None else found.labels
 
+    def pages(self) -> list[MeteredSeen]:
+        """The pods that show metrics of their own, by namespace and name."""
+        return sorted((one for one in self._seen.values() if one.page), key=lambda one: one.about[1:])
+
     def _index(self, uid: str, seen: MeteredSeen | None) -> None:
         before = self._abouts.pop(uid, None)
         # The next pod of a name may be seen before the last one is seen to go.

@@ -8,8 +8,9 @@ Points = Sequence[tuple[int, float]]
 
 
 def mean(points: Points) -> float:
-    """The mean; each value is divided before the sum, which is then never beyond the largest number."""
-    return math.fsum(value / len(points) for _, value in points)
+    """The mean, of parts of the largest value: the sum of large ones would be beyond every number."""
+    largest = max(abs(value) for _, value in points)
+    return largest * (math.fsum(value / largest for _, value in points) / len(points)) if largest else 0.0
 
 
 def percentile(points: Points, percent: int) -> float:

@@ -32,8 +32,13 @@ class _Line(NamedTuple):
     time: str | None
 
 
-def read_samples(text: str, now_ms: int, expire_s: float) -> tuple[list[MetricSample], Counter[Unread]]:
-    """The gauges of one scrape in order, and how many lines were dropped for which reason."""
+def read_samples(
+    text: str, now_ms: int, expire_s: float, *, untimed_ms: int | None = None
+) -> tuple[list[MetricSample], Counter[Unread]]:
+    """The gauges of one scrape in order, and how many lines were dropped for which reason.
+
+    `untimed_ms`: the time of lines that say none; None: they are dropped.
+    """
     samples: list[MetricSample] = []
     dropped: Counter[Unread] = Counter()
     types: dict[str, str] = {}
@@ -43,7 +48,7 @@ def read_samples(text: str, now_ms: int, expire_s: float) -> tuple[list[MetricSa
         if declared := _TYPE.fullmatch(line):
             types[declared[1]] = declared[2].lower()
         elif line and not line.startswith("#"):
-            found = _sample(line, types, oldest_ms)
+            found = _sample(line, types, oldest_ms, untimed_ms)
             if isinstance(found, MetricSample):
                 samples.append(found)
             else:
@@ -51,7 +56,7 @@ def read_samples(text: str, now_ms: int, expire_s: float) -> tuple[list[MetricSa
     return samples, dropped
 
 
-def _sample(text: str, types: dict[str, str], oldest_ms: int) -> MetricSample | Unread:
+def _sample(text: str, types: dict[str, str], oldest_ms: int, untimed_ms: int | None) -> MetricSample | Unread:
     """The sample of a line, or the first reason why there is none."""
     line = _split(text)
     if line is None:
@@ -66,6 +71,8 @@ def _sample(text: str, types: dict[str, str], oldest_ms: int) -> MetricSample | 
     at_ms = _whole(line.time)
     if at_ms is None:
         at_ms = _whole(line.labels.get("timestamp"))
+    if at_ms is None:
+        at_ms = untimed_ms
     if at_ms is None:
         return "no_timestamp"
     kind, name = line.labels.get("object") or None, line.labels.get("object_name")
