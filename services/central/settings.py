@@ -204,7 +204,9 @@ class TideSettings(Settings):
     settle_s: Annotated[float, Field(ge=0.1, le=60)] = 1.0
     """How long changes are collected before a pass: one node changes sides in each."""
     hold_s: Annotated[float, Field(ge=1, le=86400)] = 600.0
-    """A node that changed sides, or could not be emptied, stays for so long."""
+    """A node that changed sides stays for so long."""
+    retry_s: Annotated[float, Field(ge=1, le=604800)] = 3600.0
+    """A node that was given up, for its pods did not leave or one began to wait, is not tried again for so long."""
     empty_limit_s: Annotated[float, Field(ge=10, le=86400)] = 600.0
     """A node that goes to the batch side is given up when services' pods have not left after so long."""
     give_back_limit_s: Annotated[float, Field(ge=10, le=86400)] = 120.0

@@ -19,6 +19,7 @@ from services.central.core.tide.status import Status, TidePassResult, worked_sta
 from services.central.leadership.each_node import EachNode
 from services.central.ports.tide import PodOnNode, TidePorts
 from services.central.settings import TideSettings
+from services.central.tide.said import step_said
 from shared.contracts.pod import Pod
 from shared.errors import Conflict, Refused
 from shared.ports import Clock
@@ -99,7 +100,7 @@ class PoolPass:
         Raises:
             SubletError: the API server is away, or another one leads.
         """
-        pace = TidePace(hold_s=self._settings.hold_s, release_s=self._settings.pass_s)
+        pace = TidePace(self._settings.hold_s, self._settings.pass_s, self._settings.retry_s)
         plan = plan_pool(objects.view, self._clock.wall(), pace)
         steps: list[tuple[Move, EntryStep]] = []
         moves = {move.node: move for move in plan.moves}
@@ -154,7 +155,7 @@ class PoolPass:
     async def _do(self, move: Move, step: EntryStep, objects: PoolObjects, there: Sequence[PodOnNode]) -> None:
         node, marks, now = objects.nodes[move.node], objects.seen.marks, self._clock.wall()
         why = step.why[:MOST_WHY]
-        ended = LastChange(pool=objects.seen.name, at=now, why=why)
+        ended = LastChange(pool=objects.seen.name, at=now, why=why, gave_up=step.what == "give_up")
         match step.what:
             case "wait":
                 return
@@ -170,6 +171,7 @@ class PoolPass:
             case "give_up":
                 before = None if move.before == "other" else move.before
                 await self._write(node, lambda seen: marked(seen, before, marks, ended))
+        self._ports.decisions.say(step_said(objects.seen, move, step))
         log.info("tide.node_step", pool=objects.seen.name, node=move.node, step=step.what, to=move.role, why=why)
 
     async def _write(self, node: TideNodeSeen, edit: Callable[[TideNodeSeen], NodeEdit]) -> None:

@@ -1,5 +1,6 @@
 """What the controller of tide pools says of a pass, as decisions for everybody who asks why."""
 
+from services.central.core.tide.entry import EntryStep, Move
 from services.central.core.tide.pool import TidePoolSeen
 from services.central.core.tide.status import TidePassResult, settled_by
 from shared.contracts.cluster.decision import Decided, DecidedObject
@@ -33,6 +34,20 @@ def said_of_pass(seen: TidePoolSeen, result: TidePassResult) -> Decided:
         for move, step in result.steps
     ]
     return Decided(area=AREA, about=_about(seen), verdict=_VERDICTS[verdict], message=message, why=(counts, *steps))
+
+
+def step_said(seen: TidePoolSeen, move: Move, step: EntryStep) -> Decided:
+    """What was done to a node, for who asks about it."""
+    about = DecidedObject(kind="node", name=move.node)
+    numbers = {"pool": seen.name, "to": move.role, "before": move.before, "for_pod": move.for_pod}
+    verdict = {"close": "closed", "enter": "changed", "give_up": "given_up"}.get(step.what, step.what)
+    return Decided(
+        area=AREA,
+        about=about,
+        verdict=verdict,
+        message=f"{verdict} for {move.role}: {step.why}",
+        why=(Reason(rule=step.why, numbers=numbers),),
+    )
 
 
 _VERDICTS = {

@@ -19,7 +19,7 @@ from shared.core.object_reader import ObjectReader
 pytestmark = pytest.mark.timeout(300)
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
-PACE = TidePace(hold_s=600.0, release_s=10.0)
+PACE = TidePace(hold_s=600.0, release_s=10.0, retry_s=3600.0)
 SELECTOR = {"pool": "green"}
 COUNT = 4000
 Json = dict[str, Any]

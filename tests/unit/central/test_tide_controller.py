@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from itertools import groupby
 from typing import Any
 
 import pytest
@@ -10,8 +11,11 @@ from tide_world import BATCH, POOL, SELECTOR, SERVICE, SETTINGS, TideWorld, pass
 
 from services.central.core.tide.change import CHANGE, LAST
 from services.central.core.tide.pool import FINALIZER, POOLS
+from shared.contracts.bus.subjects import decision_filter
+from shared.contracts.cluster.decision import Decision
 from shared.core.api_kind import NODES
-from shared.ports import ActionResult
+from shared.fakes.memory_bus import MemoryBus
+from shared.ports import ActionResult, Received
 
 Story = Callable[[TideWorld], Awaitable[None]]
 Play = Callable[..., TideWorld]
@@ -345,3 +349,24 @@ def test_without_the_setting_no_pool_is_looked_at(play: Play) -> None:
         assert world.role("n1") is None
 
     play(story, enabled=False)
+
+
+def test_what_was_done_and_why_is_a_decision_about_the_pool_and_the_node(play: Play) -> None:
+    async def story(world: TideWorld) -> None:
+        said: list[Decision] = []
+
+        def hear(received: Received) -> None:
+            said.append(Decision.decode(received.data))
+
+        await MemoryBus(world.bus.broker).subscribe(decision_filter(), hear)
+        await made(world, "n1", "n2")
+        await passes(8)
+        by_object: dict[str, list[str]] = {}
+        for one in said:
+            by_object.setdefault(str(one.about), []).append(one.verdict)
+        assert by_object["tidenodepool/green"][-1] == "settled"
+        # What is stored is heard as well.
+        assert [verdict for verdict, _ in groupby(by_object["node/n1"])] == ["closed", "changed"] * 2
+        assert said[-1].why[0].numbers["offline"] == 1
+
+    play(story)

@@ -22,7 +22,7 @@ from services.central.core.tide.seen import TideNodeSeen, TidePodSeen
 
 NODES, CPUS, POD_CPUS = 100, 16, 4
 PASS_S, HOLD_S, DAY_S = 120.0, 600.0, 86400.0
-PACE = TidePace(hold_s=HOLD_S, release_s=PASS_S)
+PACE = TidePace(hold_s=HOLD_S, release_s=PASS_S, retry_s=6 * HOLD_S)
 BEGIN = datetime(2026, 1, 1, tzinfo=UTC)
 SERVICE = TidePlacement(tolerations=(PodToleration(BATCH_UNWANTED.key, "Exists", "", ""),))
 BATCH = TidePlacement(tolerations=(PodToleration(SERVICES_UNWANTED.key, "Exists", "", ""),))
@@ -121,7 +121,7 @@ class Day:
         there = [pod for pod in self.pods.values() if pod.node == move.node]
         leaving = unwelcome(there, move.role, marks)
         step: EntryStep = entry_step(move, node, leaving, self.now, 600.0)
-        last = LastChange(pool="green", at=self.now, why=step.why)
+        last = LastChange(pool="green", at=self.now, why=step.why, gave_up=step.what == "give_up")
         match step.what:
             case "close":
                 change = NodeChange(pool="green", to=move.role, since=self.now, for_pod=move.for_pod)

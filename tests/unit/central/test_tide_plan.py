@@ -14,7 +14,7 @@ from services.central.core.tide.roles import Role
 from services.central.core.tide.seen import TideNodeSeen, TidePodSeen
 
 NOW = datetime(2026, 1, 1, 12, tzinfo=UTC)
-PACE = TidePace(hold_s=600.0, release_s=10.0)
+PACE = TidePace(hold_s=600.0, release_s=10.0, retry_s=3600.0)
 SERVICE = TidePlacement(tolerations=(PodToleration(BATCH_UNWANTED.key, "Exists", "", ""),))
 BATCH = TidePlacement(tolerations=(PodToleration(SERVICES_UNWANTED.key, "Exists", "", ""),))
 AMOUNTS = {"cpu": 4000, "memory": 8 << 30, "pods": 110}
@@ -154,3 +154,10 @@ def test_a_change_of_a_pool_that_is_gone_is_none() -> None:
     node_of_blue = replace(node("a", None), change=NodeChange(pool="blue", to="tide_offline", since=NOW))
     assert of_pool(node_of_blue, "green").change is None
     assert of_pool(node_of_blue, "blue") is node_of_blue
+
+
+def test_a_node_that_was_given_up_is_not_emptied_for_nothing_again() -> None:
+    for ago_s, chosen in ((3599, "b"), (3600, "a")):
+        last = LastChange(pool="green", at=NOW - timedelta(seconds=ago_s), gave_up=True)
+        found = plan([node("a", "tide_online", last=last), node("b", "tide_online")], [pod("x", "b", cpu=1)])
+        assert moves(found) == [(chosen, "tide_offline")]

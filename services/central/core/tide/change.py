@@ -41,6 +41,8 @@ class LastChange(_Note):
     pool: Annotated[str, Field(max_length=253)]
     at: AwareDatetime
     why: Annotated[str, Field(max_length=MOST_WHY)] = ""
+    gave_up: bool = False
+    """The node is what it was before: it could not be emptied, or was needed after all."""
 
 
 def seconds_since(at: datetime, now: datetime) -> float | None:

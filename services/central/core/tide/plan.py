@@ -27,6 +27,8 @@ class TidePace:
     """A node that changed stays for so long."""
     release_s: float
     """Between two nodes that go to the batch side."""
+    retry_s: float
+    """Until a node that was given up is tried again: its pods were evicted for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +128,14 @@ def _flip(
     """The node that changes sides, the pods that wait, those that nothing helps, and why."""
     pinned = {pod.node for pod in view.pods if pod.critical and not pod.stays}
     nodes = [
-        _tide_node(selected[name], role, now, held=name in pinned or not _at_home(selected[name], role, view.marks))
+        _tide_node(
+            selected[name],
+            role,
+            now,
+            held=name in pinned
+            or _was_given_up(selected[name], now, pace)
+            or not _at_home(selected[name], role, view.marks),
+        )
         for name, role in roles.items()
         if role is not None
     ]
@@ -143,8 +152,8 @@ def _flip(
     if by_clock is not None:
         return by_clock, waiting, list(found.stuck), f"by the hour {least} tide nodes are for services"
     online = sum(node.role == "tide_online" for node in nodes)
-    # Also where each that waits is promised a node: none of them runs yet.
-    if found.flip is None or waiting or online <= least or not _at_rest(selected.values(), now, pace):
+    # Whoever is promised a node waits all the same: that node changes, and so nothing is at rest.
+    if found.flip is None or online <= least or not _at_rest(selected.values(), now, pace):
         return None, waiting, list(found.stuck), ""
     return found.flip, waiting, [], "the services' pods of this node fit on the others"
 
@@ -160,6 +169,12 @@ def _at_rest(nodes: Iterable[TideNodeSeen], now: datetime, pace: TidePace) -> bo
 def _at_home(node: TideNodeSeen, role: Standing, own: PoolMarks) -> bool:
     """Whether the node is where it should be: what is new, or on its way, does not change again."""
     return role is None or role == "other" or _settled(node, role, own)
+
+
+def _was_given_up(node: TideNodeSeen, now: datetime, pace: TidePace) -> bool:
+    """Whether its last change came to nothing, not long ago."""
+    age_s = _age_s(node, now)
+    return node.last is not None and node.last.gave_up and age_s is not None and age_s < pace.retry_s
 
 
 def _tide_node(node: TideNodeSeen, role: Standing, now: datetime, *, held: bool) -> TideNode:
