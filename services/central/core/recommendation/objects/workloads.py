@@ -161,7 +161,7 @@ def _in_force(status: Mapping[str, Any]) -> dict[str, Amounts]:
 
 def _resize(status: Mapping[str, Any]) -> tuple[ResizeState, str]:
     """By the conditions of Kubernetes 1.33 and later (docs/facts/kubernetes.md#resizing-pods)."""
-    by_type = {one.get("type"): one for one in _rows(status.get("conditions")) if one.get("status") == "True"}
+    by_type = {str(one.get("type")): one for one in _rows(status.get("conditions")) if one.get("status") == "True"}
     if pending := by_type.get("PodResizePending"):
         state: ResizeState = "Infeasible" if pending.get("reason") == "Infeasible" else "Deferred"
         return state, str(pending.get("message") or "")[:256]

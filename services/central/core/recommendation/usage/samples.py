@@ -56,7 +56,9 @@ class ContainerUsage:
     def see(self, uid: str, at_s: float, *, cpu_cores: float | None, memory_bytes: float | None) -> None:
         """Take a reading of one pod; None: not known, which is no use of 0."""
         known = uid in self.hours or uid in self.minutes
-        if (cpu_cores is None and memory_bytes is None) or (not known and len(self.hours) >= MAX_PODS):
+        if (cpu_cores is None and memory_bytes is None) or (
+            not known and max(len(self.hours), len(self.minutes)) >= MAX_PODS
+        ):
             return
         self.first_s = at_s if self.first_s is None else min(self.first_s, at_s)
         self.last_s = at_s if self.last_s is None else max(self.last_s, at_s)
