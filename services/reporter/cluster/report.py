@@ -22,7 +22,7 @@ from shared.wire import Newest, Wire
 log = structlog.get_logger()
 
 Fields = dict[str, Any]
-Shorter = Callable[[Fields], Fields]
+Shorter = Callable[[Fields], Fields | None]
 
 WINDOW_S = 60
 """Over which a pod's use is averaged: what was placed here since then does not show yet."""
@@ -144,9 +144,8 @@ class ClusterReport:
 
     async def _say(self, make: Callable[[Fields], Message], fields: Fields, most_bytes: int, shorter: Shorter) -> bool:
         """Publish a message that is as long as it may be; False: the bus is away."""
-        while True:
+        message = make(fields)
+        while len(payload := message.encode()) > most_bytes and (less := shorter(fields)) is not None:
+            fields = less
             message = make(fields)
-            payload = message.encode()
-            if len(payload) <= most_bytes or not fields["pods"].uids:
-                return await self._wire.publish(message, payload=payload)
-            fields = shorter(fields)
+        return await self._wire.publish(message, payload=payload)

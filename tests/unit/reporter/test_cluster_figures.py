@@ -120,8 +120,13 @@ def test_figures_that_are_too_old_are_left_out() -> None:
 def test_half_of_it_is_a_message_too() -> None:
     pods = [reading(f"a{number}", used(cpu_usage_cores=1.0), used("side")) for number in range(5)]
     fields = shorter(figure_fields(sampled(*pods), None, None, ()))
+    assert fields is not None
     half = PodFigures(**ENVELOPE, period_s=15.0, **fields)
     assert (half.pods.names, half.containers.pods, half.pods_left_out) == (("p-a0", "p-a1"), (0, 0, 1, 1), 3)
+
+
+def test_without_pods_it_is_short() -> None:
+    assert shorter(figure_fields(sampled(), None, None, ())) is None
 
 
 def test_every_series_can_be_asked_for_by_its_name() -> None:

@@ -22,7 +22,7 @@ from services.reporter.core.cluster.offer import (
 from services.reporter.core.field import FieldView, Offered
 from services.reporter.core.node_metric.usage_windows import UsageWindows
 from shared.contracts.allocation import PoolAllocation
-from shared.contracts.cluster.offer import MAX_PODS, ResourceAmounts
+from shared.contracts.cluster.offer import MAX_PODS, OfferedNuma, PodUses, ResourceAmounts
 from shared.contracts.sample import NodeSample, NumaReading
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -162,5 +162,13 @@ def test_of_too_many_pods_the_first_are_told() -> None:
     kept = windows(sampled(*(running(f"{number:04x}") for number in range(MAX_PODS + 5))))
     pods = pod_uses(kept, WINDOW_S, 2.0)
     assert len(pods.uids) == MAX_PODS
-    half = shorter({"pods": pods, "pods_left_out": 5})
+    half = shorter({"pods": pods, "numas": (), "pods_left_out": 5})
+    assert half is not None
     assert (len(half["pods"].uids), half["pods_left_out"]) == (MAX_PODS // 2, 5 + MAX_PODS // 2)
+
+
+def test_one_that_is_still_too_long_leaves_out_numa_nodes_and_never_the_offer() -> None:
+    fields = {"pods": PodUses(), "numas": (OfferedNuma(numa=0),), "pods_left_out": 7, "reclaimed": ResourceAmounts()}
+    less = shorter(fields)
+    assert less == {**fields, "numas": ()}
+    assert shorter(less) is None

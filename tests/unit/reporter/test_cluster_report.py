@@ -11,6 +11,7 @@ from fixture_types import Virtual
 from reporter_node import Node, Play, player
 
 from services.reporter.app import ReporterApp
+from services.reporter.cluster import report
 from services.reporter.ports import ReporterPorts
 from services.reporter.settings import NAME, ReporterSettings
 from shared.app import Context
@@ -64,7 +65,7 @@ async def sample(node: Node, cores: float = 1.0, **fields: Any) -> None:
     reading = NodeReading(online_cpus="0-7", cpu_usage_cores=cores, memory_total_bytes=8 * GIB,
                           memory_available_bytes=6 * GIB)  # fmt: skip
     pods = (PodReading(pod=Pod(uid="aa", name="p"), containers=(used,)),)
-    await wire.publish(wire.stamp(NodeSample, window_s=2.0, node_reading=reading, pods=pods, **fields))
+    await wire.publish(wire.stamp(NodeSample, **{"window_s": 2.0, "node_reading": reading, "pods": pods, **fields}))
 
 
 async def go_on(node: Node, seconds: int, cpu_millis: int = 4000) -> None:
@@ -272,3 +273,25 @@ def test_withdrawn_means_none(virtual: Virtual) -> None:
 
     virtual(story())
     assert heard.cpu_millis == [0]
+
+
+def test_a_message_is_never_longer_than_it_is_read(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(report, "MAX_OFFER_BYTES", 1000)
+    monkeypatch.setattr(report, "MAX_FIGURES_BYTES", 1200)
+    heard = Heard()
+
+    async def story(node: Node) -> None:
+        await heard.listen(node)
+        node.app.reconfigure(BOTH)
+        used = ContainerReading(name="c", cpu_usage_cores=1.0)
+        pods = tuple(PodReading(pod=Pod(uid=f"{n:x}", name=f"p-{n}"), containers=(used,)) for n in range(100))
+        await node.offer(4000)
+        await sample(node, pods=pods)
+        await asyncio.sleep(20)
+
+    play(story)
+    offered, figured = heard.offers[-1][1], heard.figures[-1][1]
+    assert len(offered.encode()) <= 1000
+    assert len(figured.encode()) <= 1200
+    assert len(figured.pods.uids) + figured.pods_left_out == 100
+    assert offered.reclaimed is not None

@@ -109,9 +109,11 @@ def _without(one: Any, names: Iterable[str]) -> Any:
     return one.model_copy(update={**gone, "extra": kept})
 
 
-def shorter(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The same without the second half of its pods, for a message that is too long."""
+def shorter(fields: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same without the second half of its pods, for a message that is too long; None: there are no pods in it."""
     pods: FiguredPods = fields["pods"]
+    if not pods.uids:
+        return None
     containers: FiguredContainers = fields["containers"]
     kept = len(pods.uids) // 2
     rows = sum(place < kept for place in containers.pods)

@@ -165,9 +165,15 @@ def _amounts(used: UsedResources | None) -> ResourceAmounts:
     )
 
 
-def shorter(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The same with half of its pods, for a message that is too long."""
+def shorter(fields: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The same with half of its pods, for a message that is too long; then without NUMA nodes; None: as it is, it is
+    short.
+
+    NUMA nodes that are not told are not known, which whoever places pods by them has to be careful with anyway.
+    """
     pods: PodUses = fields["pods"]
+    if not pods.uids:
+        return {**fields, "numas": ()} if fields["numas"] else None
     kept = len(pods.uids) // 2
     columns = {name: getattr(pods, name)[:kept] for name in PodUses.model_fields}
     left_out = fields["pods_left_out"] + len(pods.uids) - kept
