@@ -8,6 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from services.central.adapters.https.late_decisions import LateDecisions
 from services.central.adapters.https.server import HttpsServer
 from services.central.adapters.https.serving_secret import ServingNames, ServingSecret
+from services.central.adapters.scheduling.scheduler_server import SchedulerServer
 from services.central.core.scheduling.cluster.judge import Judge
 from services.central.core.scheduling.cluster.placement_view import PlacementView, ViewRules
 from services.central.core.scheduling.cluster.reservations import Reservations
@@ -71,10 +72,11 @@ class Extender:
         lease = LeaseSettings(name=settings.service, namespace=settings.namespace)
         leader = Leader(self._objects, clock, identity, lease)
         writing = LeaderObjects(self._objects, leader)
+        secret = ServingSecret(writing, clock, ServingNames(settings.secret, settings.namespace, settings.names))
+        server = HttpsServer(self.answers.routes, host=settings.host, port=settings.port)
         serving = Serving(
-            HttpsServer(self.answers.routes, host=settings.host, port=settings.port),
-            ServingSecret(writing, clock, ServingNames(settings.secret, settings.namespace, settings.names)),
-            clock, missing=lambda: self.mirrors.failure, leading=lambda: leader.leading,
+            SchedulerServer(server, lambda: secret.authorities), secret, clock,
+            missing=lambda: self.mirrors.failure, leading=lambda: leader.leading,
         )  # fmt: skip
         offers = OfferListener(self.view, clock, bus)
         controller = ExtenderController(self.view, self.mirrors, serving, clock, {"offers": offers.run, **tasks})

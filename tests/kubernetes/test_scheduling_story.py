@@ -200,12 +200,14 @@ async def scheduling(cluster: Cluster, scene: Scene, folder: Path) -> AsyncItera
     """The stock scheduler with one profile, which asks the extender as the chart's does."""
     secret = await scene.objects.get(SECRETS, scene.settings.secret, NAMESPACE)
     assert secret is not None
-    authority, config = folder / "ca.crt", folder / "scheduler.json"
-    authority.write_bytes(base64.b64decode(secret["data"]["ca.crt"]))
+    config = folder / "scheduler.json"
+    for name in ("ca.crt", "tls.crt", "tls.key"):
+        (folder / name).write_bytes(base64.b64decode(secret["data"][name]))
+    shown = {"caFile": str(folder / "ca.crt"), "certFile": str(folder / "tls.crt"), "keyFile": str(folder / "tls.key")}
     extender = {
         "urlPrefix": f"https://127.0.0.1:{scene.settings.port}/v1", "filterVerb": "filter",
         "prioritizeVerb": "prioritize", "preemptVerb": "preempt", "weight": 5, "enableHTTPS": True,
-        "tlsConfig": {"caFile": str(authority), "serverName": scene.settings.names[0]},
+        "tlsConfig": {**shown, "serverName": scene.settings.names[0]},
         "httpTimeout": "1s", "nodeCacheCapable": True, "ignorable": True,
     }  # fmt: skip
     config.write_text(

@@ -40,8 +40,20 @@ class ExtenderRules:
     reservations: Reservations
 
 
+@dataclass(frozen=True, slots=True)
+class Call:
+    """When somebody asks, and whether he is a scheduler of ours: for nobody else room is held back."""
+
+    now: Now
+    ours: bool
+
+
 class ExtenderAnswers:
-    """From memory alone, each in one go: between a look at a node and the reservation on it nobody else is answered."""
+    """From memory alone, each in one go: between a look at a node and the reservation on it nobody else is answered.
+
+    Everybody who reaches the port may ask. Who shows no certificate of ours is answered, and leaves no trace: else
+    any pod of the cluster could have all room held back for pods that there are not.
+    """
 
     def __init__(self, rules: ExtenderRules, mirrors: SchedulingMirrors, clock: Clock, log: PlacementLog) -> None:
         self._judge, self._suits, self._reservations = rules.judge, rules.suits, rules.reservations
@@ -50,7 +62,7 @@ class ExtenderAnswers:
     @property
     def routes(self) -> list[Route]:
         """Of the three verbs, and of everything else."""
-        verbs: dict[Verb, Callable[[Any, Now], object]] = {
+        verbs: dict[Verb, Callable[[Any, Call], object]] = {
             "filter": self._filter,
             "prioritize": self._prioritize,
             "preempt": self._preempt,
@@ -61,12 +73,12 @@ class ExtenderAnswers:
             *(Route(how, "/{rest:.*}", UNKNOWN_BYTES, _unknown, _lost("unknown")) for how in ("GET", "POST")),
         ]
 
-    def _route(self, verb: Verb, answer: Callable[[Any, Now], object]) -> Route:
+    def _route(self, verb: Verb, answer: Callable[[Any, Call], object]) -> Route:
         async def reply(asked: HttpRequest) -> Reply:
             began_s = self._clock.monotonic()
             try:
                 body = read_json(asked.body, what=f"body of {verb}", max_bytes=MOST_BYTES)
-                found = answer(body, Now(began_s, self._clock.wall().timestamp()))
+                found = answer(body, Call(Now(began_s, self._clock.wall().timestamp()), asked.client is not None))
             except Refused as refusal:
                 telemetry.EXTENDER_CALLS.labels(verb, "malformed").inc()
                 return _said(BAD_REQUEST, str(refusal)[:300])
@@ -76,36 +88,39 @@ class ExtenderAnswers:
 
         return Route("POST", f"/v1/{verb}", MOST_BYTES, reply, _lost(verb))
 
-    def _filter(self, body: object, now: Now) -> dict[str, Any]:
+    def _filter(self, body: object, call: Call) -> dict[str, Any]:
         request = ExtenderRequest.read(body)
         if request is None:
             return filter_reply(None, {})
-        looking = self._looking(request.pod, now)
-        judged = self._judge.judged(looking, request.names, now)
-        fits = [node for node, one in judged.items() if one.standing.fits]
-        self._reservations.hold(looking.pod.seen.uid, looking.pod.seen.ask, fits, now.monotonic_s)
+        looking = self._looking(request.pod, call.now)
+        judged = self._judge.judged(looking, request.names, call.now)
+        if call.ours:
+            fits = [node for node, one in judged.items() if one.standing.fits]
+            self._reservations.hold(looking.pod.seen.uid, looking.pod.seen.ask, fits, call.now.monotonic_s)
+            self._log.filtered(looking.pod.seen, judged)
         telemetry.EXTENDER_HELD.set(len(self._reservations))
         for rule, nodes in Counter(one.rule for one in judged.values() if not one.standing.fits).items():
             telemetry.EXTENDER_REFUSALS.labels(rule).inc(nodes)
-        self._log.filtered(looking.pod.seen, judged)
         return filter_reply(request, {node: one.standing for node, one in judged.items()})
 
-    def _prioritize(self, body: object, now: Now) -> list[dict[str, Any]]:
+    def _prioritize(self, body: object, call: Call) -> list[dict[str, Any]]:
         request = ExtenderRequest.read(body)
         if request is None:
             return prioritize_reply(None, {})
-        looking = self._looking(request.pod, now)
-        scores = self._suits.scores(looking, request.names, now)
-        self._log.scored(looking.pod.seen, scores)
+        looking = self._looking(request.pod, call.now)
+        scores = self._suits.scores(looking, request.names, call.now)
+        if call.ours:
+            self._log.scored(looking.pod.seen, scores)
         return prioritize_reply(request, scores)
 
-    def _preempt(self, body: object, now: Now) -> dict[str, Any]:
+    def _preempt(self, body: object, call: Call) -> dict[str, Any]:
         request = PreemptRequest.read(body)
         if request is None:
             raise Refused("preempt: want Pod, and NodeNameToMetaVictims or NodeNameToVictims", reason="malformed")
-        looking = self._looking(request.pod, now)
+        looking = self._looking(request.pod, call.now)
         fits = {
-            node: self._judge.fits_without(looking, node, victims, now) for node, victims in request.victims.items()
+            node: self._judge.fits_without(looking, node, victims, call.now)
+            for node, victims in request.victims.items()
         }
         return request.reply(fits)
 

@@ -36,7 +36,7 @@ def test_the_first_pair_is_for_the_service_and_for_nothing_else() -> None:
     names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     assert tuple(names.get_values_for_type(x509.DNSName)) == NAMES
     usage = certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value
-    assert list(usage) == [ExtendedKeyUsageOID.SERVER_AUTH]
+    assert list(usage) == [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]
     assert not certificate.extensions.get_extension_for_class(x509.BasicConstraints).value.ca
     constraints = authority.extensions.get_extension_for_class(x509.BasicConstraints).value
     assert (constraints.ca, constraints.path_length) == (True, 0)

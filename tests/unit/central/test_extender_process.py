@@ -232,6 +232,18 @@ def test_settings_become_the_limits_of_the_rule() -> None:
     assert later.aggregated_thresholds == {"cpu": 65, "memory": 95}
 
 
+async def test_for_whoever_shows_no_certificate_nothing_is_held_back_and_nothing_said() -> None:
+    """Any pod of the cluster reaches the port: it must not have all room held back for pods that there are not."""
+    async with extending(free_port(), node("n1")) as rig:
+        await rig.hear(offer("n1", 1, 700))
+        for number in range(20):
+            status, reply = await rig.post("/v1/filter", asked(batch_pod(f"x{number}", 700), "n1"), ours=False)
+            assert (status, reply["NodeNames"]) == (200, ["n1"])
+        assert rig.said.decided == []
+        assert (await rig.filter(batch_pod("a"), "n1"))["NodeNames"] == ["n1"]
+        assert len(rig.extender.reservations) == 1
+
+
 async def test_two_schedulers_at_once_are_not_given_the_same_room() -> None:
     async with extending(free_port(), node("n1")) as rig:
         await rig.hear(offer("n1", 1, 4000))

@@ -53,6 +53,8 @@ class ServingSecret:
         self, objects: Objects, clock: Clock, names: ServingNames, trusted: TrustedAuthorities | None = None
     ) -> None:
         self._objects, self._clock, self._names, self._trusted = objects, clock, names, trusted
+        self.authorities = b""
+        """In PEM, of the certificate that was read last."""
 
     async def current(self, *, writes: bool) -> tuple[bytes, bytes] | None:
         """Certificate and key; None while there is none and this one does not write.
@@ -64,7 +66,10 @@ class ServingSecret:
         held = None if there is None else _pair(there)
         if writes:
             held = await self._renew(there, held)
-        return None if held is None else (held.certificate, held.key)
+        if held is None:
+            return None
+        self.authorities = held.authorities
+        return held.certificate, held.key
 
     async def _renew(self, there: Mapping[str, Any] | None, held: ServingPair | None) -> ServingPair:
         made = renewed(held, self._names.servers, self._clock.wall())

@@ -1,7 +1,10 @@
 """An extender over objects and a bus in memory, asked as a scheduler asks."""
 
 import asyncio
+import base64
 import json
+import ssl
+import tempfile
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -11,6 +14,7 @@ from typing import Any, Literal
 
 import aiohttp
 
+from services.central.adapters.https.serving_secret import SECRETS
 from services.central.extender import Extender
 from services.central.settings import ExtenderSettings
 from shared.adapters.clock import SystemClock
@@ -84,11 +88,23 @@ class ExtenderRig:
             }:
                 await asyncio.sleep(0.001)
 
-    async def post(self, path: str, body: object, *, method: str = "POST") -> tuple[int, Any]:
-        """Status and JSON of an answer; a body that is bytes is sent as it is."""
+    def shown(self) -> ssl.SSLContext:
+        """What a scheduler of ours shows and trusts."""
+        data = self.api.documents[SECRETS, self.settings.namespace, self.settings.secret]["data"]
+        context = ssl.create_default_context(cadata=base64.b64decode(data["ca.crt"]).decode())
+        context.check_hostname = False
+        with tempfile.NamedTemporaryFile() as file:
+            file.write(base64.b64decode(data["tls.crt"]) + base64.b64decode(data["tls.key"]))
+            file.flush()
+            context.load_cert_chain(file.name)
+        return context
+
+    async def post(self, path: str, body: object, *, method: str = "POST", ours: bool = True) -> tuple[int, Any]:
+        """Status and JSON of an answer; a body that is bytes is sent as it is; `ours`: with a certificate."""
         url = f"https://127.0.0.1:{self.settings.port}{path}"
         data = BytesIO(body if isinstance(body, bytes) else json.dumps(body).encode())
-        async with aiohttp.ClientSession() as session, session.request(method, url, data=data, ssl=False) as reply:
+        trusted = self.shown() if ours else False
+        async with aiohttp.ClientSession() as session, session.request(method, url, data=data, ssl=trusted) as reply:
             text = await reply.read()
             return reply.status, json.loads(text) if text[:1] in (b"{", b"[") else text.decode()
 
