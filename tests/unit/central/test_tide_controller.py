@@ -370,3 +370,41 @@ def test_what_was_done_and_why_is_a_decision_about_the_pool_and_the_node(play: P
         assert said[-1].why[0].numbers["offline"] == 1
 
     play(story)
+
+
+def test_taints_that_a_pool_had_before_go_when_it_says_others_and_with_the_pool(play: Play) -> None:
+    def watermark(key: str) -> dict[str, Any]:
+        return {"type": "watermark", "watermark": {"evictOfflinePodTaint": {"key": key}}}
+
+    async def story(world: TideWorld) -> None:
+        await made(world, "n1", "n2", online=2, evictStrategy=watermark("first"))
+        assert world.taints("n1") == [("first", "NoExecute")]
+        assert "first" in world.status()["taintKeys"]
+        world.pool(online=2, evictStrategy=watermark("second"))
+        await passes(2)
+        assert world.taints("n1") == world.taints("n2") == [("second", "NoExecute")]
+        assert "first" not in world.status()["taintKeys"]
+        world.pool(online="nobody", evictStrategy=watermark("third"))
+        document = world.api.documents[POOLS, "", POOL]
+        world.api.put(POOLS, {**document, "metadata": {"name": POOL, "deletionTimestamp": "2026-01-01T00:00:00Z"}})
+        await passes(1)
+        assert world.taints("n1") == world.taints("n2") == []
+
+    assert play(story).ended == []
+
+
+def test_a_new_node_that_could_not_be_emptied_is_given_up_and_left_alone_for_a_while(play: Play) -> None:
+    async def story(world: TideWorld) -> None:
+        world.evictor.rehearsals.extend([ActionResult("wait", "budget")] * 500)
+        world.work("plain", "n1", "1", labels={}, tolerations=[])
+        await made(world, "n1", offline=1)
+        assert world.taints("n1") == [("online-not-used", "NoSchedule")]
+        await asyncio.sleep(600)
+        assert (world.role("n1"), world.taints("n1")) == (None, [])
+        await passes(10)
+        assert world.taints("n1") == []
+        assert "given up before" in world.condition("Settled")[2]
+        await asyncio.sleep(600)
+        assert world.taints("n1") == [("online-not-used", "NoSchedule")]
+
+    assert play(story).ended == []

@@ -32,6 +32,8 @@ class SideTaints:
 
     online: TideTaint = BATCH_UNWANTED
     offline: TideTaint = SERVICES_UNWANTED
+    former: frozenset[str] = frozenset()
+    """Keys that the pool had before; they may still be on nodes."""
 
     def of(self, role: Role) -> TideTaint:
         """What a node of this role carries."""
@@ -40,7 +42,12 @@ class SideTaints:
     @property
     def keys(self) -> frozenset[str]:
         """Ours, and the usual ones, which may be there from before."""
-        return frozenset({self.online.key, self.offline.key, BATCH_UNWANTED.key, SERVICES_UNWANTED.key})
+        return frozenset({*self.in_force, BATCH_UNWANTED.key, SERVICES_UNWANTED.key, *self.former})
+
+    @property
+    def in_force(self) -> frozenset[str]:
+        """Those of now."""
+        return frozenset({self.online.key, self.offline.key})
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """TideNodePool objects (docs/facts/katalyst-tide.md#roles): a pool that cannot be read changes nothing and says why."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -20,7 +20,10 @@ from shared.errors import Refused
 POOLS = ApiKind("tide.katalyst.kubewharf.io", "v1alpha1", "TideNodePool", "tidenodepools")
 FINALIZER = f"{PREFIX}finalizer"
 MOST_LABELS, MOST_BOUNDS = 16, 64
-LabelKey = Annotated[str, Field(min_length=1, max_length=317)]
+TAINT_KEYS = "taintKeys"
+"""In the status: whoever changes the keys in the spec does not leave the former ones on the nodes."""
+MOST_KEYS, MOST_KEY_CHARACTERS = 16, 317
+LabelKey = Annotated[str, Field(min_length=1, max_length=MOST_KEY_CHARACTERS)]
 LabelValue = Annotated[str, Field(max_length=63)]
 
 
@@ -138,8 +141,16 @@ class TidePoolSeen:
 
     @property
     def marks(self) -> PoolMarks:
-        """Whose marks its nodes carry; of a pool that cannot be read the usual ones."""
-        return PoolMarks(self.name, SideTaints() if self.pool is None else self.pool.taints)
+        """Whose marks its nodes carry; of a pool that cannot be read the usual ones, and those that it had."""
+        taints = SideTaints() if self.pool is None else self.pool.taints
+        return PoolMarks(self.name, replace(taints, former=self.former_keys))
+
+    @property
+    def former_keys(self) -> frozenset[str]:
+        """Keys of taints that its nodes may carry from before, as its status tells."""
+        keys = (self.status or {}).get(TAINT_KEYS)
+        listed = keys[:MOST_KEYS] if isinstance(keys, list) else ()
+        return frozenset(key for key in listed if isinstance(key, str) and 0 < len(key) <= MOST_KEY_CHARACTERS)
 
 
 def pool_of(document: Mapping[str, Any]) -> TidePoolSeen:

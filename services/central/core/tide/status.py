@@ -8,7 +8,7 @@ from typing import Any
 from services.central.core.tide.entry import EntryStep, Move
 from services.central.core.tide.marks import standing_of
 from services.central.core.tide.plan import PoolPlan
-from services.central.core.tide.pool import TidePoolSeen
+from services.central.core.tide.pool import TAINT_KEYS, TidePoolSeen
 from services.central.core.tide.roles import Role
 from services.central.core.tide.seen import TideNodeSeen
 
@@ -66,9 +66,17 @@ def worked_status(seen: TidePoolSeen, nodes: Iterable[TideNodeSeen], result: Tid
             {"node": move.node, "to": move.role, "step": step.what, "why": step.why[:MOST_MESSAGE]}
             for move, step in result.steps[:MOST_LISTED]
         ],
+        TAINT_KEYS: _keys(seen, result),
         "waitingPods": list(result.plan.waiting[:MOST_LISTED]),
         "conditions": _stamped(seen, wanted, now),
     }
+
+
+def _keys(seen: TidePoolSeen, result: TidePassResult) -> list[str]:
+    """Keys of taints that nodes may carry: the former ones are forgotten when every node is as it should be."""
+    taints = seen.marks.taints
+    gone = not (result.steps or result.plan.leaving or result.failures)
+    return sorted(taints.in_force if gone else taints.in_force | taints.former)
 
 
 def settled_by(result: TidePassResult) -> tuple[str, str]:
