@@ -20,9 +20,8 @@ from bench import (
     service_passes,
     source_cost,
     stored,
-    webhook,
 )
-from bench.cluster import metrics_api, node_messages
+from bench.cluster import metrics_api, node_messages, webhook
 from bench.rigs.disturbance import REPEATS, Tries, Watch
 from bench.rigs.report import Row, Run, add_options, observed, progress, publish, run_before
 from bench.shape import shared_cpus

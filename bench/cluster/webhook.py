@@ -1,7 +1,7 @@
 """Time of an answer about a pod that is created, and about the status of an over-committed node, as the API server
 waits for it: HTTPS on one kept connection.
 
-    python -m bench.webhook
+    python -m bench.cluster.webhook
 
 Over objects in memory, for the mirrors hold them in memory too: 50 profiles, of which three match, and 500 namespaces.
 """
@@ -99,7 +99,7 @@ def ask(port: int, authorities: str, path: str) -> None:
 async def asked(port: int, authorities: bytes, path: str, body: bytes) -> Document:
     """What another process measures: the client's work is not the server's."""
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.webhook", str(port), authorities.decode(), path, stdin=PIPE, stdout=PIPE
+        sys.executable, "-m", "bench.cluster.webhook", str(port), authorities.decode(), path, stdin=PIPE, stdout=PIPE
     )
     said, _ = await child.communicate(body)
     found: Document = json.loads(said)
