@@ -156,7 +156,8 @@ def build_cluster(
     if settings.service_profiles.enabled:
         further["service_profiles"] = ServiceProfileController(objects, access.wire.bus, clock, switch, decisions)
     if settings.vertical.enabled:
-        further["vertical"] = VerticalController(objects, vertical_mirrors(objects), clock, switch, decisions)
+        seen = vertical_mirrors(objects, stock=settings.vertical.stock)
+        further["vertical"] = VerticalController(objects, seen, clock, switch, decisions)
     if settings.overcommit.enabled:
         further["overcommit"] = OvercommitController(OvercommitView(objects), objects, decisions, clock, settings)
     if settings.recommendation.enabled:

@@ -267,6 +267,8 @@ class VerticalSettings(Settings):
 
     enabled: bool = False
     """Whether KatalystVerticalPodAutoscaler objects are worked on."""
+    stock: bool = False
+    """Whether stock VerticalPodAutoscalers that ask for it are, too; their kind must be installed."""
 
 
 class ServiceProfileSettings(Settings):

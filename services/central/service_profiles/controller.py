@@ -1,7 +1,7 @@
 """The controller of service profiles: descriptors of Deployments that ask for one, and what they say."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Any, Final
@@ -164,7 +164,8 @@ class ServiceProfileController:
         """Write each pod's descriptor on it, and take away that of one that is gone."""
         meant = {pod.uid: seen.name for seen in sorted(descriptors, key=lambda one: one.name, reverse=True)
                  for pod in of_target.get((seen.namespace, seen.target), ())}  # fmt: skip
-        due = {pod.uid: pod for pod in pods if pod.active and pod.descriptor != meant.get(pod.uid, "")}
+        known = {one.key for one in descriptors}
+        due = {pod.uid: pod for pod in pods if pod.active and _is_misnamed(pod, meant.get(pod.uid), known)}
         self._naming.retain(due)
 
         async def one(uid: str) -> None:
@@ -181,6 +182,13 @@ class ServiceProfileController:
     def _say(self, seen: DescriptorSeen, verdict: str, message: str) -> None:
         about = DecidedObject(kind="serviceprofiledescriptor", namespace=seen.namespace, name=seen.name, uid=seen.uid)
         self._decisions.say(Decided(area="service_profiles", about=about, verdict=verdict, message=message))
+
+
+def _is_misnamed(pod: PodOfDeployment, meant: str | None, known: Collection[str]) -> bool:
+    """Whether a pod names another descriptor than it should; one that somebody else has named for it stays."""
+    if meant is not None:
+        return pod.descriptor != meant
+    return bool(pod.descriptor) and f"{pod.namespace}/{pod.descriptor}" not in known
 
 
 def _validity(seen: DescriptorSeen) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The controller of KatalystVerticalPodAutoscalers: statuses, and one pod of each target after the other."""
+"""The controller of vertical autoscalers: statuses, and one pod of each target after the other."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -30,6 +30,7 @@ from services.central.core.recommendation.objects.workloads import (
     pod_of_workload,
 )
 from services.central.core.recommendation.vpa_target import ContainerFigures
+from services.central.core.vertical.stock_vpa import APPLIED_SAID, STOCK_VPAS, stock_vpa_of
 from services.central.core.vertical.vpa_object import KATALYST_VPAS, VpaSeen, katalyst_vpa_of
 from services.central.core.vertical.vpa_round import VpaStep, VpaTargetSeen, rivals, vpa_step
 from services.central.leadership.each_node import EachNode
@@ -47,6 +48,8 @@ log = structlog.get_logger()
 LISTED: Final = 100
 RESYNC_S: Final = 10.0
 """Pods wake nobody: a pass comes soon enough."""
+MAX_SAID: Final = 300
+"""Characters of what is said of a stock object."""
 PACE: Final = Pace(per_s=1.0, burst=5)
 """Of resizes in the whole cluster: kubelets and quotas of namespaces are to keep up."""
 UNSUPPORTED: Final = "the API server has no pods/resize, which Kubernetes has from 1.33 on: nothing is applied"
@@ -56,18 +59,22 @@ UNSUPPORTED: Final = "the API server has no pods/resize, which Kubernetes has fr
 class VerticalMirrors:
     """What the controller sees; `changed` is set when an autoscaler or a recommendation has changed."""
 
-    vpas: ObjectMirror[VpaSeen]
+    vpas: Sequence[ObjectMirror[VpaSeen]]
+    """Katalyst's, and stock ones where those are worked on."""
     recommends: ObjectMirror[RecommendSeen]
     deployments: ObjectMirror[DeploymentSeen]
     pods: ObjectMirror[WorkloadPod]
     changed: asyncio.Event
 
 
-def vertical_mirrors(objects: Objects) -> VerticalMirrors:
+def vertical_mirrors(objects: Objects, *, stock: bool) -> VerticalMirrors:
     """The mirrors over an API server; templates and pods change all the time, and wake nobody."""
     changed = asyncio.Event()
+    vpas = [objects.mirror(KATALYST_VPAS, katalyst_vpa_of, changed.set)]
+    if stock:
+        vpas.append(objects.mirror(STOCK_VPAS, stock_vpa_of, changed.set))
     return VerticalMirrors(
-        vpas=objects.mirror(KATALYST_VPAS, katalyst_vpa_of, changed.set),
+        vpas=vpas,
         recommends=objects.mirror(RESOURCE_RECOMMENDS, recommend_of, changed.set),
         deployments=objects.mirror(DEPLOYMENTS, deployment_of, lambda: None),
         pods=objects.mirror(PODS, pod_of_workload, lambda: None),
@@ -83,7 +90,7 @@ class VerticalController:
     ) -> None:
         self._objects, self._mirrors, self._clock = objects, mirrors, clock
         self._switch, self._decisions = switch, decisions
-        self._each = EachNode(clock, "apply KatalystVerticalPodAutoscaler")
+        self._each = EachNode(clock, "apply vertical autoscaler")
         self._bucket = TokenBucket(PACE.burst, 0.0)
         self._passes = Passes("vertical", clock, mirrors.changed, self.reconcile, lambda: RESYNC_S)
 
@@ -91,7 +98,7 @@ class VerticalController:
     def mirrors(self) -> Sequence[ObjectMirror[Any]]:
         """Of autoscalers, recommendations, Deployments and their pods."""
         seen = self._mirrors
-        return [seen.vpas, seen.recommends, seen.deployments, seen.pods]
+        return [*seen.vpas, seen.recommends, seen.deployments, seen.pods]
 
     @property
     def failure(self) -> str:
@@ -112,7 +119,7 @@ class VerticalController:
         Raises:
             SubletError: the API server is away, or another one leads.
         """
-        vpas = {one.key: one for one in self._mirrors.vpas.objects.values()}
+        vpas = {one.key: one for mirror in self._mirrors.vpas for one in mirror.objects.values()}
         older = rivals(vpas.values())
         targets = self._targets(vpas.values())
         self._each.retain(vpas)
@@ -135,7 +142,11 @@ class VerticalController:
         for seen in vpas:
             key = (seen.namespace, "" if seen.wanted is None else seen.wanted.target)
             deployment, recommend = deployments.get(key), recommends.get(key)
-            figures = {} if recommend is None else written_targets(recommend.status)
+            figures: Mapping[str, Mapping[str, int]] = {}
+            if seen.own is not None:
+                figures = seen.own
+            elif recommend is not None:
+                figures = written_targets(recommend.status)
             applied = recommend is not None and recommend.apply == IN_PLACE
             found[seen.key] = VpaTargetSeen(
                 None if deployment is None else frozenset(deployment.containers),
@@ -166,14 +177,24 @@ class VerticalController:
             return ConditionDue(APPLIED, False, "ResizeUnsupported", UNSUPPORTED)
         if outcome == "asked":
             about = DecidedObject(kind="pod", namespace=pod.namespace, name=pod.name, uid=pod.uid)
-            by = f"by KatalystVerticalPodAutoscaler {seen.key}: {said}"
+            by = f"by {seen.kind.kind} {seen.namespace}/{seen.name}: {said}"
             self._decisions.say(Decided(area="vertical", about=about, verdict="resized", message=by))
         return ConditionDue(APPLIED, False, "Resizing", f"pod {pod.name}")
 
     async def _tell(self, seen: VpaSeen, told: Sequence[ConditionDue], given: Mapping[str, ContainerFigures]) -> None:
-        now = self._clock.wall()
+        first = next((one for one in told if not one.holds), told[-1])
+        if await (self._annotate(seen, first) if seen.kind is STOCK_VPAS else self._write_status(seen, told, given)):
+            kind = seen.kind.kind.lower()
+            about = DecidedObject(kind=kind, namespace=seen.namespace, name=seen.name, uid=seen.uid)
+            verdict, message = "applied" if first.holds else "not_applied", first.said or first.reason
+            self._decisions.say(Decided(area="vertical", about=about, verdict=verdict, message=message))
+
+    async def _write_status(
+        self, seen: VpaSeen, told: Sequence[ConditionDue], given: Mapping[str, ContainerFigures]
+    ) -> bool:
+        """Whether it had to be written."""
         wanted = {
-            "conditions": conditions(told, seen.status.get("conditions"), now),
+            "conditions": conditions(told, seen.status.get("conditions"), self._clock.wall()),
             "containerResources": [
                 {
                     "containerName": name,
@@ -183,14 +204,17 @@ class VerticalController:
                 for name, one in sorted(given.items())
             ],
         }
-        if any(seen.status.get(name) != value for name, value in wanted.items()):
-            meta = {"name": seen.name, "namespace": seen.namespace, "uid": seen.uid}
-            await self._objects.patch(KATALYST_VPAS, {"metadata": meta, "status": wanted}, status=True)
-            first = next((one for one in told if not one.holds), told[-1])
-            about = DecidedObject(
-                kind="katalystverticalpodautoscaler", namespace=seen.namespace, name=seen.name, uid=seen.uid
-            )
-            verdict = "applied" if first.holds else "not_applied"
-            self._decisions.say(
-                Decided(area="vertical", about=about, verdict=verdict, message=first.said or first.reason)
-            )
+        if all(seen.status.get(name) == value for name, value in wanted.items()):
+            return False
+        meta = {"name": seen.name, "namespace": seen.namespace, "uid": seen.uid}
+        await self._objects.patch(seen.kind, {"metadata": meta, "status": wanted}, status=True)
+        return True
+
+    async def _annotate(self, seen: VpaSeen, first: ConditionDue) -> bool:
+        """The same of a stock object, in words: its status is its recommender's."""
+        said = f"{first.reason}: {first.said}"[:MAX_SAID]
+        if seen.said == said:
+            return False
+        meta = {"name": seen.name, "namespace": seen.namespace, "uid": seen.uid, "annotations": {APPLIED_SAID: said}}
+        await self._objects.patch(seen.kind, {"metadata": meta})
+        return True

@@ -13,6 +13,7 @@ from services.central.core.service_profiles.descriptor import (
     pod_of_deployment,
 )
 from services.central.core.service_profiles.standing import PodStanding, sentinels, standing
+from services.central.core.vertical.stock_vpa import stock_vpa_of
 from services.central.core.vertical.vpa_object import katalyst_vpa_of
 from services.central.core.vertical.vpa_round import VpaTargetSeen, rivals, vpa_step
 from shared.core.object_reader import ObjectReader
@@ -58,6 +59,27 @@ def test_odd_autoscalers_give_a_pod_legal_figures_or_none() -> None:
             assert 0 <= figures.requests["cpu"] <= figures.limits["cpu"], name
     assert resized
     assert reader.unread
+
+
+STOCK: dict[str, Any] = {
+    "metadata": META | {"annotations": {"recommendation.sublet.io/apply": "InPlace"}},
+    "spec": {
+        "targetRef": TARGET, "updatePolicy": {"updateMode": "Off"},
+        "resourcePolicy": {"containerPolicies": [{"containerName": "main", "mode": "Auto", "minAllowed": {"cpu": 1}}]},
+    },
+    "status": {"recommendation": {"containerRecommendations": [{"containerName": "main", "target": {"cpu": "1"}}]}},
+}  # fmt: skip
+
+
+def test_odd_stock_autoscalers_are_read_or_named() -> None:
+    reader, told = ObjectReader(stock_vpa_of), 0
+    for name, document in odd_documents([STOCK], 800, seed=53):
+        seen = reader.read(name, document, None)
+        if seen is not None:
+            told += bool(seen.own)
+            assert (seen.wanted is None) == bool(seen.problem), name
+            assert all(0 <= amount <= 1 << 60 for one in (seen.own or {}).values() for amount in one.values()), name
+    assert told
 
 
 def test_odd_descriptors_say_what_is_so_or_nothing() -> None:

@@ -126,6 +126,21 @@ def test_what_was_made_goes_when_nobody_asks_for_it_and_pods_lose_its_name(play:
     play(story, **ON)
 
 
+def test_a_descriptor_that_somebody_else_has_named_stays_as_long_as_there_is_one(play: Playing) -> None:
+    async def story(world: World) -> None:
+        meta = {"name": "own", "namespace": "shop"}
+        world.api.put(DESCRIPTORS, {"metadata": meta, "spec": {"targetRef": {"kind": "Deployment", "name": "mine"}}})
+        await pods(world, "x", "y", workload="other")
+        for pod, name in (("x", "own"), ("y", "gone")):
+            there = world.api.documents[PODS, "shop", pod]
+            world.api.put(PODS, {**there, "metadata": {**there["metadata"], "annotations": {NAME: name}}})
+        await begin(world)
+        await asyncio.sleep(15)
+        assert [named(world, pod) for pod in ("x", "y")] == ["own", None]
+
+    play(story, **ON)
+
+
 def test_the_border_of_the_baseline_is_written_and_follows_the_pods(play: Playing) -> None:
     async def story(world: World) -> None:
         deployment(world)

@@ -10,6 +10,7 @@ from fixture_types import Virtual
 
 from services.central.core.recommendation.objects.resource_recommend import APPLY, RESOURCE_RECOMMENDS
 from services.central.core.recommendation.objects.workloads import DEPLOYMENTS
+from services.central.core.vertical.stock_vpa import APPLIED_SAID, STOCK_VPAS
 from services.central.core.vertical.vpa_object import KATALYST_VPAS, katalyst_vpa_of
 from shared.core.api_kind import PODS
 from shared.errors import Refused
@@ -262,6 +263,59 @@ def test_a_new_leader_goes_on(play: Playing) -> None:
         assert len(resizes(world)) == 2
 
     play(story, **ON)
+
+
+STOCK = {"kubernetes": {"vertical": {"enabled": True, "stock": True}}}
+
+
+def stock_vpa(world: World, *, mode: str = "Off", apply: str = "InPlace", **policy: Any) -> None:
+    target = {"targetRef": {"kind": "Deployment", "name": "web"}, "updatePolicy": {"updateMode": mode}}
+    rows = [{"containerName": "main", **policy}] if policy else []
+    recommended = {"containerName": "main", "target": {"cpu": "300m"}, "lowerBound": {"cpu": "1m"}}
+    world.api.put(STOCK_VPAS, {
+        "metadata": {"name": "web", "namespace": "shop", "annotations": {APPLY: apply}},
+        "spec": {**target, "resourcePolicy": {"containerPolicies": rows}},
+        "status": {"recommendation": {"containerRecommendations": [recommended, {"containerName": 3}, "x"]}},
+    })  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("how", "cpu", "said"),
+    [
+        ({}, "300m", "AsRecommended"),
+        ({"minAllowed": {"cpu": "1"}}, "1", "AsRecommended"),
+        ({"mode": "Auto"}, "100m", "UpdaterWorks"),
+        ({"apply": "Off"}, "100m", ""),
+    ],
+)
+def test_a_stock_one_that_asks_for_it_works_by_its_own_recommendation(
+    play: Playing, how: dict[str, Any], cpu: str, said: str
+) -> None:
+    async def story(world: World) -> None:
+        deployment(world, "web-5d-a")
+        stock_vpa(world, **how)
+        await begin(world)
+        kubelet(world)
+        await asyncio.sleep(20)
+        assert requested(world, "web-5d-a") == cpu
+        annotations = world.api.documents[STOCK_VPAS, "shop", "web"]["metadata"]["annotations"]
+        assert annotations.get(APPLIED_SAID, "").startswith(said)
+        assert "conditions" not in world.api.documents[STOCK_VPAS, "shop", "web"]["status"]
+
+    play(story, **STOCK)
+
+
+def test_a_container_that_a_stock_one_leaves_alone_stays(play: Playing) -> None:
+    async def story(world: World) -> None:
+        deployment(world, "web-5d-a")
+        stock_vpa(world)
+        there = world.api.documents[STOCK_VPAS, "shop", "web"]
+        off = {"containerPolicies": [{"containerName": "main", "mode": "Off"}]}
+        world.api.put(STOCK_VPAS, {**there, "spec": {**there["spec"], "resourcePolicy": off}})
+        await begin(world)
+        assert requested(world, "web-5d-a") == "100m"
+
+    play(story, **STOCK)
 
 
 def test_an_object_on_its_way_out_is_over_and_one_without_a_name_is_refused() -> None:

@@ -1,12 +1,12 @@
-"""KatalystVerticalPodAutoscaler objects (docs/facts/service-profiles.md#vpa).
+"""KatalystVerticalPodAutoscaler objects (docs/facts/service-profiles.md#vpa), and what every autoscaler says.
 
 One that cannot be read, or that asks for what nobody could do, changes no pod, and says in its status why.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
@@ -42,27 +42,31 @@ QuantityText = int | Annotated[str, Field(max_length=64)]
 QuantityTexts = Annotated[dict[Text, QuantityText], Field(max_length=MAX_RESOURCES)]
 
 
-class _Part(BaseModel):
+class VpaPart(BaseModel):
     """Of an object that the API server has pruned by its schema."""
 
     model_config = ConfigDict(frozen=True, strict=True, alias_generator=to_camel, allow_inf_nan=False)
 
 
-class VpaTargetRef(_Part):
+S = TypeVar("S", bound=VpaPart)
+"""A spec."""
+
+
+class VpaTargetRef(VpaPart):
     """The workload."""
 
     kind: Text = ""
     name: Text = ""
 
 
-class UpdatePolicy(_Part):
+class UpdatePolicy(VpaPart):
     """How pods are changed, and which."""
 
     pod_updating_strategy: Strategy = "Off"
     pod_matching_strategy: PodMatching = "All"
 
 
-class VpaContainerPolicy(_Part):
+class VpaContainerPolicy(VpaPart):
     """What may change of a container, and between which figures."""
 
     container_name: Text = ""
@@ -72,13 +76,13 @@ class VpaContainerPolicy(_Part):
     max_allowed: QuantityTexts | None = None
 
 
-class VpaResourcePolicy(_Part):
+class VpaResourcePolicy(VpaPart):
     """The policies of all containers."""
 
     container_policies: Annotated[list[VpaContainerPolicy], Field(max_length=MAX_POLICIES)] | None = None
 
 
-class KatalystVpaSpec(_Part):
+class KatalystVpaSpec(VpaPart):
     """The spec, field by field."""
 
     target_ref: VpaTargetRef
@@ -109,11 +113,17 @@ class VpaSeen:
     reason: str = ""
     problem: str = ""
     status: Mapping[str, Any] = field(default_factory=dict)
+    kind: ApiKind = KATALYST_VPAS
+    own: Mapping[str, Mapping[str, int]] | None = None
+    """Of a stock object its own recommendation, by container; None: a ResourceRecommend's."""
+    said: str = ""
+    """Of a stock object what was said of it last."""
 
     @property
     def key(self) -> str:
-        """Namespace and name."""
-        return f"{self.namespace}/{self.name}"
+        """Namespace and name, and of a stock object its kind."""
+        path = f"{self.namespace}/{self.name}"
+        return path if self.kind is KATALYST_VPAS else f"{self.kind.plural}/{path}"
 
 
 def katalyst_vpa_of(document: Mapping[str, Any]) -> VpaSeen | None:
@@ -122,6 +132,15 @@ def katalyst_vpa_of(document: Mapping[str, Any]) -> VpaSeen | None:
     Raises:
         Refused: it has no name or UID, which no API server gives.
     """
+    return seen_vpa(document, KATALYST_VPAS, _wanted)
+
+
+def seen_vpa(document: Mapping[str, Any], kind: ApiKind, read: Callable[[object], VpaWanted]) -> VpaSeen | None:
+    """An object of a kind, whose spec is read by `read`; None: it is being deleted.
+
+    Raises:
+        Refused: it has no name or UID.
+    """
     meta = mapping(document.get("metadata"), "metadata")
     uid, namespace, name = meta.get("uid"), meta.get("namespace"), meta.get("name")
     if not (isinstance(uid, str) and uid and isinstance(namespace, str) and isinstance(name, str) and name):
@@ -129,11 +148,11 @@ def katalyst_vpa_of(document: Mapping[str, Any]) -> VpaSeen | None:
     if meta.get("deletionTimestamp"):
         return None
     generation, status = meta.get("generation"), document.get("status")
-    reason = problem = ""
+    wanted, reason, problem = None, "", ""
     try:
-        wanted = _wanted(document.get("spec"))
+        wanted = read(document.get("spec"))
     except Refused as refusal:
-        wanted, reason, problem = None, refusal.reason, str(refusal)
+        reason, problem = refusal.reason, str(refusal)
     return VpaSeen(
         uid=uid,
         namespace=namespace,
@@ -144,6 +163,7 @@ def katalyst_vpa_of(document: Mapping[str, Any]) -> VpaSeen | None:
         reason=reason,
         problem=problem,
         status=status if isinstance(status, Mapping) else {},
+        kind=kind,
     )
 
 
@@ -156,25 +176,44 @@ def created_s(given: object) -> float:
 
 
 def _wanted(given: object) -> VpaWanted:
-    try:
-        spec = KatalystVpaSpec.model_validate(given or {})
-    except ValidationError as error:
-        raise Refused(f"spec.{first_fault(error, whole='spec')}", reason="Unreadable") from error
-    if spec.target_ref.kind != "Deployment" or not spec.target_ref.name:
-        said = f"spec.targetRef: {spec.target_ref.kind!r} {spec.target_ref.name!r}: want a Deployment by its name"
-        raise Refused(said, reason="TargetUnsupported")
-    policies: dict[str, ResizePolicy] = {}
-    for one in spec.resource_policy.container_policies or ():
-        if not one.container_name or one.container_name in policies:
-            said = f"containerPolicies: {one.container_name!r}: want each container, or '*', once"
-            raise Refused(said, reason="PolicyInvalid")
-        policies[one.container_name] = _policy(one)
+    spec = read_spec(KatalystVpaSpec, given)
+    policies = policies_of(spec.target_ref, spec.resource_policy.container_policies or ())
     try:
         check_strategy(spec.update_policy.pod_updating_strategy)
     except Refused as refusal:
         raise Refused(str(refusal), reason="StrategyUnsupported") from refusal
     update = spec.update_policy
     return VpaWanted(spec.target_ref.name, update.pod_updating_strategy, update.pod_matching_strategy, policies)
+
+
+def read_spec(model: type[S], given: object) -> S:
+    """The spec that a document describes.
+
+    Raises:
+        Refused: `Unreadable`, with the field.
+    """
+    try:
+        return model.model_validate(given or {})
+    except ValidationError as error:
+        raise Refused(f"spec.{first_fault(error, whole='spec')}", reason="Unreadable") from error
+
+
+def policies_of(target: VpaTargetRef, rows: Sequence[VpaContainerPolicy]) -> dict[str, ResizePolicy]:
+    """The policies for a target by container.
+
+    Raises:
+        Refused: the target or a policy asks for what nobody could do; its reason says which.
+    """
+    if target.kind != "Deployment" or not target.name:
+        said = f"spec.targetRef: {target.kind!r} {target.name!r}: want a Deployment by its name"
+        raise Refused(said, reason="TargetUnsupported")
+    found: dict[str, ResizePolicy] = {}
+    for one in rows:
+        if not one.container_name or one.container_name in found:
+            said = f"containerPolicies: {one.container_name!r}: want each container, or '*', once"
+            raise Refused(said, reason="PolicyInvalid")
+        found[one.container_name] = _policy(one)
+    return found
 
 
 def _policy(one: VpaContainerPolicy) -> ResizePolicy:

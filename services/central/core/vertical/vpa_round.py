@@ -48,7 +48,7 @@ def rivals(vpas: Iterable[VpaSeen]) -> dict[str, str]:
         if one.wanted is not None:
             older = first.setdefault((one.namespace, one.wanted.target), one)
             if older is not one:
-                found[one.uid] = older.name
+                found[one.uid] = f"{older.kind.kind} {older.name}"
     return found
 
 
@@ -58,7 +58,7 @@ def vpa_step(seen: VpaSeen, target: VpaTargetSeen, rival: str = "") -> VpaStep:
     if wanted is None:
         return _stopped(seen.reason, seen.problem)
     if rival:
-        return _stopped("TargetTaken", f"KatalystVerticalPodAutoscaler {rival} is older and has the same target")
+        return _stopped("TargetTaken", f"{rival} is older and has the same target")
     if target.containers is None:
         return _stopped("TargetNotFound", f"there is no Deployment {seen.namespace}/{wanted.target}")
     unknown = sorted(wanted.policies.keys() - target.containers - {EVERY_CONTAINER})
@@ -68,7 +68,11 @@ def vpa_step(seen: VpaSeen, target: VpaTargetSeen, rival: str = "") -> VpaStep:
         return _stopped("TargetTaken", f"{target.also_applied_by} applies its figures to the same pods")
     valid = ConditionDue(VALIDATED, True, "Valid")
     if not target.recommended:
-        missing = "want a ResourceRecommend with the same target, and what it recommends"
+        missing = (
+            "want a ResourceRecommend with the same target, and what it recommends"
+            if seen.own is None
+            else "its recommender has said nothing yet"
+        )
         return VpaStep([valid, ConditionDue(PROVIDED, False, "NothingRecommended", missing)])
     found = [valid, ConditionDue(PROVIDED, True, "Recommended")]
     given = _given(wanted, target)
