@@ -385,6 +385,17 @@ def test_bound_cpus_that_are_sold_twice_count_twice() -> None:
     assert rig.why(pod(ask=BATCH)) == ""
 
 
+def test_whole_cpus_of_pods_that_came_count_before_the_cnr_tells_of_them() -> None:
+    rig = Rig()
+    rig.view.put_node(
+        "uid-n1", SchedulableNode("n1", {"cpu": 20_000}, sold=SoldNode(RatioPair("2"), RatioPair(), 10_000))
+    )
+    rig.view.put_cnr("uid-c1", OfferingCnr("n1", binding=KubeletBinding(cpus=True, memory=False)))
+    rig.view.put_pod("p0", pod("p0", PodAsk(cpu_request_millis=6000, cpu_limit_millis=6000, own_cpus=6), "n1"))
+    assert rig.why(pod(ask=PodAsk(cpu_request_millis=8000))) == ""
+    assert "insufficient cpu" in rig.why(pod(ask=PodAsk(cpu_request_millis=8001)))
+
+
 def test_memory_that_is_bound_and_sold_twice_takes_no_further_pod() -> None:
     rig = Rig()
     rig.view.put_node("uid-n1", replace(NODE, sold=SoldNode(RatioPair(), RatioPair("1.5"))))

@@ -1,6 +1,7 @@
 """Over-committed nodes over time: a config, Nodes, a kubelet that writes through the webhook, and deaths in between."""
 
 import asyncio
+import contextlib
 import copy
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
@@ -349,5 +350,41 @@ def test_a_node_that_refuses_holds_up_no_other(play: Play) -> None:
         await cluster.settled()
         assert cluster.cpu("n2") == "8"
         assert cluster.controller.state()["not_written"] == {"n1": "no"}
+
+    play(story)
+
+
+def test_a_webhook_that_goes_away_is_no_reason_to_write_against_kubelet(play: Play) -> None:
+    async def story(cluster: Cluster) -> None:
+        cluster.node("n1")
+        cluster.config(cpu="2")
+        await cluster.settled()
+        cluster.webhook = False
+        cluster.kubelet("n1")
+        for _ in range(3):
+            await cluster.controller.reconcile()
+            cluster.kubelet("n1")
+        assert cluster.cpu("n1") == "4"
+        wrote = len(cluster.api.writes)
+        await cluster.controller.reconcile()
+        assert len(cluster.api.writes) == wrote
+
+    play(story)
+
+
+def test_kubelets_figures_are_forgotten_last(play: Play) -> None:
+    """Without them the next write of kubelet that names no CPU would make an original of the amplified one."""
+
+    async def story(cluster: Cluster) -> None:
+        cluster.node("n1")
+        cluster.config(cpu="2")
+        await cluster.settled()
+        cluster.api.drop(OVERCOMMIT_CONFIGS, "c")
+        cluster.api.left = 1
+        with contextlib.suppress(Unavailable):
+            await cluster.controller.reconcile()
+        assert cluster.cpu("n1") == "8"
+        assert cluster.annotations("n1")["original_capacity_cpu"] == "4"
+        assert "cpu_overcommit_ratio" not in cluster.annotations("n1")
 
     play(story)
