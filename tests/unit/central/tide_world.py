@@ -1,10 +1,11 @@
 """A cluster in memory whose nodes change sides: nodes, pods that tolerate a side, and a taint that ends the others."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from cluster_world import World
+from fixture_types import Virtual
 
 from services.central.core.tide.marks import BATCH_UNWANTED, ONLINE_POD, POD_LABEL, SERVICES_UNWANTED, standing_of
 from services.central.core.tide.pool import POOLS
@@ -131,3 +132,31 @@ class TideWorld(World):
 async def passes(count: int = 1) -> None:
     """Let so many passes go by."""
     await asyncio.sleep(PASS_S * count)
+
+
+async def made(world: TideWorld, *nodes: str, **pool: Any) -> None:
+    """A pool of these nodes, all of them marked."""
+    world.machines(*nodes)
+    world.pool(**pool)
+    await world.begin()
+    await passes(2)
+
+
+Story = Callable[[TideWorld], Awaitable[None]]
+Play = Callable[..., TideWorld]
+
+
+def tide_playing(virtual: Virtual) -> Play:
+    """Runs a story in a world of its own, in virtual time, with these settings of tide pools."""
+
+    def run(story: Story, **tide: Any) -> TideWorld:
+        async def whole() -> TideWorld:
+            world = TideWorld(kubernetes={"tide": {**SETTINGS["kubernetes"]["tide"], **tide}})
+            async with world.running():
+                await story(world)
+            return world
+
+        world: TideWorld = virtual(whole())
+        return world
+
+    return run
