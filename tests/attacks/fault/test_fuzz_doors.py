@@ -20,11 +20,14 @@ from services.advisor.core.prediction.stored_margin import margins_of, margins_t
 from services.advisor.policies.adaptive import AdaptiveSettings
 from services.central.core.objects.companions import companion_of
 from services.central.core.objects.nodes import agent_of, lease_of, node_of
+from services.central.core.profiles.capacity_gate import GATE, with_gate
 from services.central.core.profiles.profile import Profile, ProfileChanges
 from services.central.core.profiles.profile_documents import profile_of
 from services.central.core.profiles.profiled_pod import ProfilesInForce
 from services.central.core.profiles.review import PodReview, mutate, read_review, validate
 from services.central.core.rollout.config_documents import kcc_of, target_of
+from services.central.core.scheduling.gate_release import release
+from services.central.core.scheduling.waiting_pods import waiting_pod
 from services.reporter.core.mid.peaks import UsageHistory, UsedAmounts
 from services.reporter.core.mid.stored_past import past_of, past_text
 from services.reporter.core.node_capacity import MAX_CPU_MILLIS, MAX_MEMORY_BYTES, node_capacity
@@ -34,6 +37,7 @@ from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.cluster.figures import PodFigures
 from shared.contracts.cluster.offer import NodeOffer
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 from shared.contracts.readiness import Health, Readiness
 from shared.contracts.sample import NodeSample
 from shared.core.cpus.cpuset import MAX_CPUS
@@ -203,11 +207,28 @@ def test_no_pod_document_gets_past_the_door_of_pods() -> None:
             raise AssertionError(f"document {name}: {error!r}: {str(document)[:500]}") from error
 
 
+def test_no_pod_document_gets_past_the_door_of_pods_that_wait_for_room() -> None:
+    """It is read as one that waits, with a place in the queue, or as none, or refused by name."""
+    asking = {"resources": {"requests": {RECLAIMED_CPU: "5", RECLAIMED_MEMORY: "1Mi"}}, "name": "main"}
+    spec = {"containers": [asking], "schedulingGates": [{"name": GATE}], "priority": 5}
+    waits = {"metadata": {**PODS[0]["metadata"], "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": spec}
+    for name, document in odd_documents([waits], share(), SEED):
+        try:
+            found = waiting_pod(document)
+            if found is not None:
+                release(GATE, [found, found], {RECLAIMED_CPU: 5})
+                with_gate(dict(document))
+        except Refused:
+            continue
+        except Exception as error:
+            raise AssertionError(f"document {name}: {error!r}: {str(document)[:500]}") from error
+
+
 def test_no_review_and_no_profile_gets_in_the_way_of_a_pod() -> None:
     """Whatever is sent is refused as no review, or answered; whatever a profile says, its pods are answered too."""
     request = {"uid": "u", "operation": "CREATE", "namespace": "a", "object": PODS[0], "oldObject": PODS[0]}
     patch = {"spec": {"containers": [{"name": "c", "resources": {"limits": {"cpu": "1"}}}]}}
-    rules = ProfilesInForce([Profile("p", ProfileChanges(koord_qos="BE", patch=patch))])
+    rules = ProfilesInForce([Profile("p", ProfileChanges(koord_qos="BE", patch=patch))], gated=True)
     for name, text in odd_texts([{"kind": "AdmissionReview", "request": request}], share(), SEED):
         try:
             review = read_review(text)
