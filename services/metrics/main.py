@@ -5,7 +5,7 @@ from pathlib import Path
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.exposition import Exposition
 from services.metrics.adapters.host import HostReader
-from services.metrics.adapters.pressure_triggers import PressureTriggers
+from services.metrics.adapters.pressure_triggers import PressureTriggers, pressure_files
 from services.metrics.adapters.targets import LayoutTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.app import MetricsApp
@@ -38,7 +38,7 @@ def build(context: Context) -> App:
         pods=pod_source(common),
         collector=Collector(host, known_sources(), targets, context.clock.monotonic),
         tripwire=HostTripwire(common.host_root, cgroups, targets.tenants),
-        alarm=PressureTriggers(_pressure_files(common.host_root, cgroups, layout)),
+        alarm=PressureTriggers(pressure_files(common.host_root, _homes(cgroups, layout))),
         show=Exposition(context.clock.monotonic),
         tenants=TENANTS if layout.classes else pool_of_members(SHARE),
         layout=layout,
@@ -46,15 +46,9 @@ def build(context: Context) -> App:
     return MetricsApp(context, ports, section(MetricsSettings, context.raw, NAME))
 
 
-def _pressure_files(host_root: Path, cgroups: Cgroups, layout: Layout) -> list[str]:
-    """The files to arm; none below another root than the kernel's own, where they are plain files."""
-    if host_root != Path("/"):
-        return []
-    files = [f"/proc/pressure/{resource}" for resource in ("cpu", "memory")]
-    if cgroups.version == 2:
-        homes = [cgroups.folder(group) for group in layout.homes]
-        files += [str(home / f"{resource}.pressure") for home in homes for resource in ("cpu", "memory")]
-    return files
+def _homes(cgroups: Cgroups, layout: Layout) -> list[Path]:
+    """The groups that have pressure files."""
+    return [cgroups.folder(group) for group in layout.homes] if cgroups.version == 2 else []
 
 
 PLAN = Plan(NAME, build)

@@ -22,8 +22,8 @@ class MetricsSettings(Settings):
     """Longest time between two samples while anything moves."""
     rest_period_s: Annotated[float, Field(ge=0.1, le=60)] | None = None
     """Longest time between two samples once five in a row have said the same, while the kernel's pressure triggers are
-    armed, which is on a host and not in a container. Not set: one and a half of `period_s`. Less than
-    `max_input_age_s` of advisor and evictor; `period_s` or less switches it off."""
+    armed, which takes a kernel with PSI. Not set: one and a half of `period_s`. Less than `max_input_age_s` of advisor
+    and evictor; `period_s` or less switches it off."""
     probe_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
     """How often the tripwire reads the tenants' CPU time, free memory and the list of pods."""
     min_gap_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1

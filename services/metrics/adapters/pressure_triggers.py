@@ -10,6 +10,7 @@ import asyncio
 import os
 import select
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import structlog
 
@@ -19,6 +20,21 @@ log = structlog.get_logger()
 
 TRIGGERS = (b"some 100000 1000000\0", b"some 200000 2000000\0")
 """A tenth of the time stalled within 1 s; without CAP_SYS_RESOURCE the kernel takes only multiples of 2 s."""
+
+
+RESOURCES = ("cpu", "memory")
+
+
+def pressure_files(host_root: Path, groups: Sequence[Path]) -> list[str]:
+    """The files to arm: the machine's, and on a host those of these groups; none where everything is a plain file.
+
+    In a container `/proc/pressure` tells of the whole machine, too, and may be written, which what is mounted of the
+    host's may not: any task that stalls, in whatever group, is seen there (docs/facts/linux-cpu.md#pressure).
+    """
+    machine = [f"/proc/pressure/{resource}" for resource in RESOURCES]
+    if host_root == Path("/"):
+        return machine + [str(group / f"{resource}.pressure") for group in groups for resource in RESOURCES]
+    return machine if (host_root / "proc").is_mount() else []
 
 
 class PressureTriggers:
@@ -45,6 +61,7 @@ class PressureTriggers:
         for path in waiting:
             try:
                 self._armed[_register(self._epoll, path)] = path
+                log.info("pressure.armed", file=path)
             except OSError as error:
                 # Not there yet, or a kernel without PSI: asking again after each pass is cheap.
                 if error.errno in ABSENT:
