@@ -9,7 +9,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from services.central.core.lost_nodes.lost_node import CnrTaint
-from services.central.core.overcommit.fit import KubeletBinding, RatioPair, SoldNode
 from services.central.core.scheduling.cluster.judge import Judge, Now
 from services.central.core.scheduling.cluster.node_reports import (
     MeasuredNode,
@@ -366,38 +365,3 @@ def test_reservations_leave_little_of_an_offer_unsold(lag: int) -> None:
     rest = Race(seed=3, lag=1, reserves=False)
     rest.run(1000)
     assert race.placed.total() > 0.9 * rest.placed.total()
-
-
-def test_bound_cpus_that_are_sold_twice_count_twice() -> None:
-    """A Node shows 20 CPUs of which kubelet has 10; a pod that gets CPUs of its own takes them from two buyers each."""
-    rig, twice = Rig(), RatioPair("2")
-    node = SchedulableNode("n1", {"cpu": 20_000, "memory": 1000}, sold=SoldNode(twice, RatioPair(), 10_000))
-    own = PodAsk(cpu_request_millis=6000, cpu_limit_millis=6000, own_cpus=6)
-    shared = PodAsk(cpu_request_millis=9000)
-    rig.view.put_node("uid-n1", node)
-    assert rig.why(pod(ask=own)) == ""
-    rig.view.put_cnr("uid-c1", OfferingCnr("n1", binding=KubeletBinding(cpus=True, memory=False)))
-    rig.view.put_pod("p0", pod("p0", shared, "n1"))
-    assert "insufficient cpu" in rig.why(pod(ask=own))
-    assert rig.why(pod(ask=shared)) == ""
-    rig.held.hold("coming", replace(shared, cpu_request_millis=3000), ["n1"], 0.0)
-    assert "insufficient cpu" in rig.why(pod(ask=shared))
-    assert rig.why(pod(ask=BATCH)) == ""
-
-
-def test_whole_cpus_of_pods_that_came_count_before_the_cnr_tells_of_them() -> None:
-    rig = Rig()
-    rig.view.put_node(
-        "uid-n1", SchedulableNode("n1", {"cpu": 20_000}, sold=SoldNode(RatioPair("2"), RatioPair(), 10_000))
-    )
-    rig.view.put_cnr("uid-c1", OfferingCnr("n1", binding=KubeletBinding(cpus=True, memory=False)))
-    rig.view.put_pod("p0", pod("p0", PodAsk(cpu_request_millis=6000, cpu_limit_millis=6000, own_cpus=6), "n1"))
-    assert rig.why(pod(ask=PodAsk(cpu_request_millis=8000))) == ""
-    assert "insufficient cpu" in rig.why(pod(ask=PodAsk(cpu_request_millis=8001)))
-
-
-def test_memory_that_is_bound_and_sold_twice_takes_no_further_pod() -> None:
-    rig = Rig()
-    rig.view.put_node("uid-n1", replace(NODE, sold=SoldNode(RatioPair(), RatioPair("1.5"))))
-    rig.view.put_cnr("uid-c1", OfferingCnr("n1", binding=KubeletBinding(cpus=False, memory=True)))
-    assert "memory manager" in rig.why(pod(ask=SERVICE))
