@@ -8,10 +8,15 @@ import pytest
 from fixture_types import Virtual
 from tide_world import POOL, SELECTOR, Play, TideWorld, made, passes, tide_playing
 
+from services.central.adapters.tide.objects import TideObjects
+from services.central.core.tide.edits import NodeEdit, PoolMarks, marked
+from services.central.core.tide.marks import SideTaints
 from services.central.core.tide.pool import FINALIZER, POOLS
+from services.central.core.tide.seen import TideNodeSeen, tide_node_of
 from shared.contracts.bus.subjects import decision_filter
 from shared.contracts.cluster.decision import Decision
 from shared.core.api_kind import NODES
+from shared.errors import Conflict
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Received
 
@@ -158,3 +163,28 @@ def test_taints_that_a_pool_had_before_go_when_it_says_others_and_with_the_pool(
         assert world.taints("n1") == world.taints("n2") == []
 
     assert play(story).ended == []
+
+
+def test_a_node_is_written_at_the_version_that_was_read_and_never_one_made_anew_under_its_name(play: Play) -> None:
+    async def story(world: TideWorld) -> None:
+        world.machines("n1")
+        writer = TideObjects(world.api)
+        own = PoolMarks(POOL, SideTaints())
+        node = tide_node_of(world.node_document("n1"))
+
+        def overtaken(now: TideNodeSeen) -> NodeEdit:
+            world.api.put(NODES, {**world.node_document("n1"), "spec": {"taints": []}})
+            return marked(now, "tide_online", own, None)
+
+        with pytest.raises(Conflict):
+            await writer.edit(node, overtaken)
+        assert world.taints("n1") == []
+        world.api.drop(NODES, "n1")
+        world.machines("n1")
+        assert not await writer.edit(node, lambda now: marked(now, "tide_online", own, None))
+        assert world.role("n1") is None
+        again = tide_node_of(world.node_document("n1"))
+        assert await writer.edit(again, lambda now: marked(now, "tide_online", own, None))
+        assert not await writer.edit(again, lambda now: marked(now, "tide_online", own, None))
+
+    play(story)

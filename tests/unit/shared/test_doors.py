@@ -45,6 +45,7 @@ DOORS = {
     "services/central/core/clock_bounds/schedule.py": "an autoscaler's schedule: whole or not at all",
     "services/central/core/clock_bounds/autoscaler.py": "an autoscaler's former bounds, not there if unreadable",
     "services/central/core/slo/config_map.py": "Koordinator's ConfigMap, of the cluster's operator",
+    "services/central/core/tide/change.py": "annotations of Nodes: bounded, no change if they cannot be read",
     "sublet/migrate/takeover/own_mode.py": "our own ConfigMaps, which the cluster's operator may have edited",
     "sublet/migrate/takeover/preparations.py": "one key of the same, to be written back with an entry more",
 }
@@ -147,6 +148,7 @@ def test_pods_of_the_api_server_are_read_at_their_door_alone() -> None:
                        "services/central/core/profiles/pod_claims.py",
                        "services/central/core/scheduling/cluster/pod_asks.py",
                        "services/central/core/recommendation/objects/workloads.py",
+                       "services/central/core/tide/seen.py",
                        "services/central/whatif/pod_amounts.py",
                        "sublet/doctor/cluster/cluster_probe.py"}  # fmt: skip
 
