@@ -13,7 +13,7 @@ from services.reporter.core.overcommit.usage import PodsDemand, demands
 from services.reporter.settings import ReporterSettings
 from shared.contracts.kube.overcommit import DOMAIN
 from shared.contracts.pod import Container, Pod, QosClass
-from shared.contracts.sample import ContainerReading, PodReading
+from shared.contracts.sample import ContainerReading, NodeReading, PodReading, Pressure
 from shared.settings import check
 
 RULES = BearingRules(300, 600, CPU_RULES)
@@ -65,6 +65,17 @@ def test_pods_without_a_figure_use_what_they_ask_for_and_reclaimed_ones_do_not_c
     found = demands(sample(pods=pods))
     assert found == {"cpu": PodsDemand(4000, 2750), "memory": PodsDemand(200, 140)}
     assert demands(sample(pods=pods, pods_left_out=1)) is None
+    half = PodReading(pod=pod("half"), containers=(usage, ContainerReading(name="d")))
+    assert demands(sample(pods=(half,))) == {"cpu": PodsDemand(2000, 2000), "memory": PodsDemand(100, 40)}
+
+
+def test_memory_that_tasks_wait_for_is_all_in_use(sample: NewSample) -> None:
+    for percent, used in ((4.9, 0), (5.0, 8 << 30)):
+        pressure = Pressure(full_avg10_percent=percent)
+        node = NodeReading(online_cpus="0-3", memory_total_bytes=8 << 30, memory_pressure=pressure)
+        found = demands(sample(pods=(), node_reading=node))
+        assert found is not None
+        assert found["memory"] == PodsDemand(0, used)
 
 
 def test_old_samples_and_settings_that_are_off_say_nothing(sample: NewSample) -> None:

@@ -10,6 +10,9 @@ from services.reporter.core.batch_demand import asked_cpu_millis, asked_memory_b
 from shared.contracts.kube.overcommit import Resource
 from shared.contracts.sample import NodeSample, PodReading
 
+STALLED_PERCENT = 5.0
+"""Of ten seconds, all tasks waited for memory: then it is all in use, whatever pods are said to hold."""
+
 
 @dataclass(frozen=True, slots=True)
 class PodsDemand:
@@ -24,9 +27,12 @@ def demands(sample: NodeSample) -> dict[Resource, PodsDemand] | None:
     if sample.pods_left_out:
         return None
     pods = [one for one in sample.pods if one.pod.qos != "reclaimed_cores" and one.pod.phase in ("Running", "Pending")]
+    memory = _together([PodsDemand(asked_memory_bytes(one.pod), _memory_bytes(one)) for one in pods])
+    if (pressure := sample.node_reading.memory_pressure) is not None and pressure.full_avg10_percent >= STALLED_PERCENT:
+        memory = PodsDemand(memory.request, max(memory.usage, sample.node_reading.memory_total_bytes or 0))
     return {
         "cpu": _together([PodsDemand(asked_cpu_millis(one.pod), _cpu_millis(one)) for one in pods]),
-        "memory": _together([PodsDemand(asked_memory_bytes(one.pod), _memory_bytes(one)) for one in pods]),
+        "memory": memory,
     }
 
 
@@ -36,9 +42,14 @@ def _together(found: Sequence[PodsDemand]) -> PodsDemand:
 
 def _cpu_millis(pod: PodReading) -> int:
     """The largest of usage and loads: who waits for a CPU would use more."""
-    columns = zip(*((one.cpu_usage_cores, one.load1, one.load5) for one in pod.containers), strict=True)
-    sums = [sum(known) for column in columns if (known := [figure for figure in column if figure is not None])]
-    return round(max(sums) * 1000) if sums else asked_cpu_millis(pod.pod)
+    figures = [(one.cpu_usage_cores, one.load1, one.load5) for one in pod.containers]
+    sums = [
+        sum(known) for column in zip(*figures, strict=True) if (known := [one for one in column if one is not None])
+    ]
+    used = round(max(sums, default=0.0) * 1000)
+    # Of a container without a figure nobody knows that it uses little.
+    unknown = not figures or any(set(row) == {None} for row in figures)
+    return max(used, asked_cpu_millis(pod.pod)) if unknown else used
 
 
 def _memory_bytes(pod: PodReading) -> int:
