@@ -209,6 +209,13 @@ def test_a_container_gets_a_number_of_nodes(
     assert places(pod, numeric(*nodes)) == wanted
 
 
+def test_an_exclusive_container_gets_its_nodes_whole_also_of_what_one_of_them_had_enough() -> None:
+    first = BindableContainer("a", {"cpu": 5000, "memory": 1})
+    pod = dedicated(first, BindableContainer("b", {"memory": 1}), exclusive=True)
+    assert places(pod, numeric(*TWO)) is None
+    assert places(pod, numeric(*TWO, node(2, 4))) == {"a": [0, 1], "b": [2]}
+
+
 def test_the_minimum_count_takes_large_nodes_first_and_says_all_where_all_are_too_few() -> None:
     unequal = numeric(node(0, 1), node(1, 2), node(2, 4))
     assert [least_count("cpu", cpus * 1000, unequal) for cpus in (1, 4, 5, 7, 8)] == [1, 1, 2, 3, 3]
