@@ -1,0 +1,110 @@
+"""The story of the gate on a real kubelet and scheduler: pods that ask for reclaimed resources are created behind it,
+one that no node has room for holds those behind it up, and with it gone they go and run.
+
+What was typed and said is kept in `out/kubernetes/gate-story.txt`.
+"""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from kube_rig.cluster import Cluster
+from kube_rig.node import NODE
+from kube_rig.product import NAMESPACE, Product
+from rig_parts import until
+
+from services.central.core.profiles.capacity_gate import GATE
+from shared.adapters.kube.client import Kube, KubeError
+from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
+from shared.core.api_kind import PODS
+
+pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
+
+SEEN_LIMIT_S = 60.0
+OTHER = "example.org/quota"
+SETTINGS = {"scheduling": {"enabled": True, "gate": "hold", "replicas": 1}}
+EXTENDER = f"system:serviceaccount:{NAMESPACE}:sublet-extender"
+TRANSCRIPT = Path(__file__).parents[2] / "out/kubernetes/gate-story.txt"
+WAITING = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:8080/metrics').read().decode())"
+
+Document = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
+    """Installed with extender and gate, which are off in the chart."""
+    installed = Product(cluster)
+    installed.install(SETTINGS)
+    for deployment in ("webhook", "extender"):
+        installed.in_system("rollout", "status", f"deployment/sublet-{deployment}", f"--timeout={SEEN_LIMIT_S:.0f}s")
+    yield installed
+    installed.uninstall()
+    installed.leave()
+    TRANSCRIPT.parent.mkdir(parents=True, exist_ok=True)
+    TRANSCRIPT.write_text("\n".join(installed.transcript))
+
+
+def batch(name: str, image: str, millis: int, *gates: str) -> Document:
+    amounts = {RECLAIMED_CPU: str(millis), RECLAIMED_MEMORY: "16Mi"}
+    container = {"name": "main", "image": image, "imagePullPolicy": "Never",
+                 "command": ["sh", "-c", "trap exit TERM; sleep infinity & wait"],
+                 "resources": {"requests": amounts, "limits": amounts}}  # fmt: skip
+    spec = {"terminationGracePeriodSeconds": 1, "containers": [container]}
+    spec |= {"schedulingGates": [{"name": gate} for gate in gates]} if gates else {}
+    metadata = {"name": name, "annotations": {"katalyst.kubewharf.io/qos_level": "reclaimed_cores"}}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def gates(cluster: Cluster, name: str) -> list[str]:
+    return [gate["name"] for gate in cluster.get("pod", name)["spec"].get("schedulingGates", [])]
+
+
+def waiting(sublet: Product) -> float:
+    """Pods at the gate, as the extender's leader sees them."""
+    text = sublet.in_system("exec", "deployment/sublet-extender", "--", "python", "-c", WAITING)
+    lines = [line for line in text.splitlines() if line.startswith("sublet_gate_waiting_pods ")]
+    return float(lines[0].split()[1]) if lines else 0.0
+
+
+def refused(cluster: Cluster, name: str, patch: Document) -> str:
+    """What the API server says to the extender."""
+
+    async def tried() -> str:
+        kube = Kube(cluster.client(EXTENDER))
+        try:
+            await kube.merge(PODS.path(name, "default"), patch, manager="sublet-extender")
+        except KubeError as error:
+            return str(error)
+        finally:
+            await kube.close()
+        return "it was taken"
+
+    return asyncio.run(tried())
+
+
+def test_pods_wait_for_room_in_their_order_and_others_gates_stay(sublet: Product, cluster: Cluster) -> None:
+    image = cluster.images.base.name
+    try:
+        for one in (batch("large", image, 10**9), batch("small", image, 1), batch("held", image, 1, OTHER)):
+            sublet.type("apply", "--filename", "-", given=json.dumps(one, indent=1))
+        assert (gates(cluster, "small"), gates(cluster, "held")) == ([GATE], [OTHER, GATE])
+        until(lambda: waiting(sublet) == 3, SEEN_LIMIT_S, "three pods that wait")
+        assert gates(cluster, "small") == [GATE], "the one before it fits nowhere"
+        sublet.say("the extender may take its own gate away, and nothing else")
+        taken = {"schedulingGates": [{"name": OTHER}]}
+        labelled = {"metadata": {"labels": {"a": "b"}}, "spec": taken}
+        assert "changes its scheduling gates alone" in refused(cluster, "held", labelled)
+        placed = {"spec": taken | {"nodeSelector": {"a": "b"}}}
+        assert "changes its scheduling gates alone" in refused(cluster, "held", placed)
+        assert "leaves all others" in refused(cluster, "held", {"spec": {"schedulingGates": [{"name": GATE}]}})
+        sublet.type("delete", "pod", "large")
+        until(lambda: gates(cluster, "small") == [], SEEN_LIMIT_S, "a pod that goes")
+        until(lambda: cluster.get("pod", "small")["status"]["phase"] == "Running", SEEN_LIMIT_S, "a pod that runs")
+        assert cluster.get("pod", "small")["spec"]["nodeName"] == NODE
+        assert gates(cluster, "held") == [OTHER, GATE]
+        sublet.type("get", "pods")
+    finally:
+        cluster.kubectl("delete", "pod", "large", "small", "held", "--ignore-not-found", "--now")
