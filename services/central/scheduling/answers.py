@@ -41,7 +41,7 @@ class ExtenderRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class SchedulerCall:
     """When somebody asks, and whether he is a scheduler of ours: for nobody else room is held back."""
 
     now: Now
@@ -62,7 +62,7 @@ class ExtenderAnswers:
     @property
     def routes(self) -> list[Route]:
         """Of the three verbs, and of everything else."""
-        verbs: dict[Verb, Callable[[Any, Call], object]] = {
+        verbs: dict[Verb, Callable[[Any, SchedulerCall], object]] = {
             "filter": self._filter,
             "prioritize": self._prioritize,
             "preempt": self._preempt,
@@ -73,12 +73,13 @@ class ExtenderAnswers:
             *(Route(how, "/{rest:.*}", UNKNOWN_BYTES, _unknown, _lost("unknown")) for how in ("GET", "POST")),
         ]
 
-    def _route(self, verb: Verb, answer: Callable[[Any, Call], object]) -> Route:
+    def _route(self, verb: Verb, answer: Callable[[Any, SchedulerCall], object]) -> Route:
         async def reply(asked: HttpRequest) -> Reply:
             began_s = self._clock.monotonic()
             try:
                 body = read_json(asked.body, what=f"body of {verb}", max_bytes=MOST_BYTES)
-                found = answer(body, Call(Now(began_s, self._clock.wall().timestamp()), asked.client is not None))
+                now = Now(began_s, self._clock.wall().timestamp())
+                found = answer(body, SchedulerCall(now, asked.client is not None))
             except Refused as refusal:
                 telemetry.EXTENDER_CALLS.labels(verb, "malformed").inc()
                 return _said(BAD_REQUEST, str(refusal)[:300])
@@ -88,7 +89,7 @@ class ExtenderAnswers:
 
         return Route("POST", f"/v1/{verb}", MOST_BYTES, reply, _lost(verb))
 
-    def _filter(self, body: object, call: Call) -> dict[str, Any]:
+    def _filter(self, body: object, call: SchedulerCall) -> dict[str, Any]:
         request = ExtenderRequest.read(body)
         if request is None:
             return filter_reply(None, {})
@@ -103,7 +104,7 @@ class ExtenderAnswers:
             telemetry.EXTENDER_REFUSALS.labels(rule).inc(nodes)
         return filter_reply(request, {node: one.standing for node, one in judged.items()})
 
-    def _prioritize(self, body: object, call: Call) -> list[dict[str, Any]]:
+    def _prioritize(self, body: object, call: SchedulerCall) -> list[dict[str, Any]]:
         request = ExtenderRequest.read(body)
         if request is None:
             return prioritize_reply(None, {})
@@ -113,7 +114,7 @@ class ExtenderAnswers:
             self._log.scored(looking.pod.seen, scores)
         return prioritize_reply(request, scores)
 
-    def _preempt(self, body: object, call: Call) -> dict[str, Any]:
+    def _preempt(self, body: object, call: SchedulerCall) -> dict[str, Any]:
         request = PreemptRequest.read(body)
         if request is None:
             raise Refused("preempt: want Pod, and NodeNameToMetaVictims or NodeNameToVictims", reason="malformed")
