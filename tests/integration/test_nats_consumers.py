@@ -225,7 +225,8 @@ async def test_what_is_given_up_is_kept_with_its_event_over_a_restart(
     [letter] = await dead_letters(bus, bus.durables, "team-b")
     assert isinstance(letter.event, RefusedMessage)
     assert "CloudEvent without" in buried_table([buried(letter)])
-    await bus.ensure_stream(STREAMS[2])
+    [stream] = [one for one in STREAMS if one.name == DEAD_LETTERS_STREAM]
+    await bus.ensure_stream(stream)
     assert telemetry.STREAM_MESSAGES.labels(DEAD_LETTERS_STREAM)._value.get() == 2
 
 

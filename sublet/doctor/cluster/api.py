@@ -38,11 +38,18 @@ KINDS: Mapping[str, tuple[str, ...]] = {
         "spec.hostApplications"),
     "katalystverticalpodautoscalers.autoscaling.katalyst.kubewharf.io": (
         "spec.targetRef", "spec.updatePolicy", "spec.resourcePolicy", "status.conditions"),
+    "nodeovercommitconfigs.overcommit.katalyst.kubewharf.io": (
+        "spec.nodeOvercommitSelectorVal", "spec.resourceOvercommitRatio", "status.matchedNodeList",
+        "status.conditions"),
+    "resourcerecommends.recommendation.katalyst.kubewharf.io": (
+        "spec.targetRef", "spec.resourcePolicy", "status.conditions", "status.lastRecommendationTime",
+        "status.observedGeneration", "status.recommendResources"),
     "serviceprofiledescriptors.workload.katalyst.kubewharf.io": (
         "spec.targetRef", "spec.baselinePercent", "spec.systemIndicator", "status.aggMetrics"),
     "tidenodepools.tide.katalyst.kubewharf.io": (
         "spec.nodeConfigs", "spec.evictStrategy", "spec.schedule", "status.reserveNodes", "status.tideNodes",
         "status.changing", "status.conditions"),
+    "usagecheckpoints.recommendation.sublet.io": ("spec.usage",),
 }  # fmt: skip
 """Kinds by name, with the fields that Sublet writes or reads: the API server drops what a kind does not declare."""
 
@@ -182,7 +189,8 @@ def _lacks(kind: Document, fields: tuple[str, ...]) -> str:
     version = next((one for one in kind["spec"]["versions"] if one["name"] == "v1alpha1" and one.get("served")), None)
     if version is None:
         return "does not serve v1alpha1"
-    if "status" not in (version.get("subresources") or {}):
+    has_status = any(field.startswith("status.") for field in fields)
+    if has_status and "status" not in (version.get("subresources") or {}):
         return "has no status subresource"
     schema = (version.get("schema") or {}).get("openAPIV3Schema") or {}
     missing = [field for field in fields if not _declared(schema, field.split("."))]

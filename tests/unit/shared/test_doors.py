@@ -31,7 +31,6 @@ DOORS = {
     "sublet/ask.py": "answers of the services",
     "services/central/core/admission/allowed.py": "AdmissionReviews of the API server",
     "services/central/core/custom_metrics/front_proxy.py": "a ConfigMap of the API server: nobody is let in if not so",
-    "services/central/core/profiles/review.py": "AdmissionReviews of the API server",
     "services/central/core/recommendation/usage/checkpoint.py": "what the last leader knew of usage, none if not so",
     "services/central/scheduling/answers.py": "calls of schedulers",
     "services/qrm/adapters/kernel/kubelet.py": "kubelet's state",
