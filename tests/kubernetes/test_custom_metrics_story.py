@@ -19,7 +19,11 @@ from shared.contracts.kube.quantities import parse_millis
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 
-SETTINGS = {"metricsApi": {"enabled": True, "replicas": 1}}
+SETTINGS = {
+    "metricsApi": {"enabled": True, "replicas": 1},
+    "recommendation": {"enabled": True},
+    "settings": {"central": {"kubernetes": {"recommendation": {"min_history_s": 1}}}},
+}
 API, SEEN_LIMIT_S, SCALED_LIMIT_S = "deployment/sublet-metrics-api", 90.0, 90.0
 ROOT = "/apis/custom.metrics.k8s.io/v1beta2"
 PODS = f"{ROOT}/namespaces/default/pods"
@@ -54,15 +58,31 @@ def deployment(image: str) -> Document:
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
 
 
+CONTROLLED = [{"resourceName": "cpu", "maxAllowed": "200m"}, {"resourceName": "memory"}]
+RECOMMEND = {
+    "apiVersion": "recommendation.katalyst.kubewharf.io/v1alpha1",
+    "kind": "ResourceRecommend",
+    "metadata": {"name": "web"},
+    "spec": {
+        "targetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"},
+        "resourcePolicy": {
+            "algorithmPolicy": {"algorithm": "percentile"},
+            "containerPolicies": [{"containerName": "*", "controlledResourcesPolicies": CONTROLLED}],
+        },
+    },
+}
+
+
 @pytest.fixture(scope="module")
 def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     """Installed with the metrics API, which is off in the chart, beside a service that works."""
     installed = Product(cluster)
     installed.install(SETTINGS, mode=None)
     installed.type("apply", "--filename", "-", given=json.dumps(deployment(cluster.images.base.name), indent=1))
+    cluster.apply(RECOMMEND)
     installed.in_system("rollout", "status", API, f"--timeout={SEEN_LIMIT_S:.0f}s")
     yield installed
-    cluster.kubectl("delete", "hpa,deployment", "--all", "--wait")
+    cluster.kubectl("delete", "hpa,deployment,resourcerecommend", "--all", "--wait")
     cluster.kubectl("wait", "pod", "--all", "--for=delete", f"--timeout={SEEN_LIMIT_S:.0f}s")
     installed.uninstall()
     installed.leave()
@@ -123,3 +143,18 @@ def test_an_autoscaler_gives_a_deployment_more_replicas(sublet: Product, cluster
     conditions = {one["type"]: one["status"] for one in cluster.get("hpa", "web")["status"]["conditions"]}
     assert conditions["ScalingActive"] == "True"
     sublet.type("describe", "hpa", "web")
+
+
+def test_by_the_same_figures_and_the_charts_rights_requests_are_recommended(sublet: Product, cluster: Cluster) -> None:
+    provided = "--for=condition=RecommendationProvided"
+    sublet.type("wait", "resourcerecommend/web", provided, f"--timeout={SEEN_LIMIT_S:.0f}s")
+    status = cluster.get("resourcerecommend", "web")["status"]
+    (row,) = status["recommendResources"]["containerRecommendations"]
+    assert row["requests"]["target"]["cpu"] == "200m"
+    assert parse_millis(row["requests"]["uncappedTarget"]["cpu"]) > TARGET_MILLIS
+    sublet.type("annotate", "resourcerecommend/web", "recommendation.sublet.io/apply=InPlace")
+    sublet.type("wait", "resourcerecommend/web", "--for=condition=Applied", f"--timeout={SEEN_LIMIT_S:.0f}s")
+    central = "system:serviceaccount:sublet-system:sublet-central"
+    allowed = [("patch", "pods/resize"), ("create", "usagecheckpoints.recommendation.sublet.io")]
+    for verb, resource in allowed:
+        assert cluster.kubectl("auth", "can-i", verb, resource, "--as", central).strip() == "yes"

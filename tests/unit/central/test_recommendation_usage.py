@@ -11,6 +11,8 @@ from services.central.core.recommendation.oom import OomKill
 from services.central.core.recommendation.usage import samples
 from services.central.core.recommendation.usage.checkpoint import MAX_KILLS, restored, stored
 from services.central.core.recommendation.usage.samples import HOUR_S, MAX_PODS, ContainerUsage, summary
+from services.central.recommendation.intake import CPU_SERIES, MEMORY_SERIES
+from services.reporter.core.cluster.series import CONTAINER
 from shared.errors import Refused
 
 MIB = 1 << 20
@@ -154,6 +156,10 @@ def test_when_enough_is_known(seen_for_s: float | None, silent_s: float, reason:
     found = usage_standing({"main": summary(usage if seen_for_s is not None else None, now_s)}, 3600.0)
     assert found.reason == reason
     assert ("'main'" in found.said) == bool(reason)
+
+
+def test_nodes_tell_the_series_that_are_learned_from() -> None:
+    assert {CPU_SERIES, MEMORY_SERIES} <= set(CONTAINER)
 
 
 def test_the_scheme_has_as_many_buckets_as_upstreams() -> None:
