@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from kube_rig.cluster import Cluster, CommandError
 from kube_rig.node import NODE
-from kube_rig.product import Product
+from kube_rig.product import CHART, NAMESPACE, RELEASE, Product
 from rig_parts import until
 
 from shared.contracts.kube.quantities import parse_millis
@@ -73,10 +73,33 @@ RECOMMEND = {
 }
 
 
+OF_ANOTHER = {
+    "apiVersion": "apiregistration.k8s.io/v1",
+    "kind": "APIService",
+    "metadata": {"name": "v1beta1.external.metrics.k8s.io"},
+    "spec": {"group": "external.metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": 100,
+             "versionPriority": 100, "insecureSkipTLSVerify": True, "service": {"name": "keda", "namespace": "keda"}},
+}  # fmt: skip
+
+
+def refused_beside_another(cluster: Cluster) -> str:
+    """What an installation says where another one serves a group already; nothing is installed."""
+    words = ["install", RELEASE, str(CHART), "--namespace", NAMESPACE, "--dry-run=server", "--set"]
+    cluster.kubectl("apply", "--filename", "-", given=json.dumps(OF_ANOTHER))
+    try:
+        cluster.helm(*words, "metricsApi.enabled=true")
+    except CommandError as error:
+        return str(error)
+    finally:
+        cluster.kubectl("delete", "--filename", "-", given=json.dumps(OF_ANOTHER))
+    return ""
+
+
 @pytest.fixture(scope="module")
 def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     """Installed with the metrics API, which is off in the chart, beside a service that works."""
     installed = Product(cluster)
+    assert "served by keda/keda already" in refused_beside_another(cluster)
     installed.install(SETTINGS, mode=None)
     installed.type("apply", "--filename", "-", given=json.dumps(deployment(cluster.images.base.name), indent=1))
     cluster.apply(RECOMMEND)
