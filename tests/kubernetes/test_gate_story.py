@@ -40,6 +40,8 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     installed.install(SETTINGS)
     for deployment in ("webhook", "extender"):
         installed.in_system("rollout", "status", f"deployment/sublet-{deployment}", f"--timeout={SEEN_LIMIT_S:.0f}s")
+    # The way to a new Service takes the cluster a moment, in which pods are created as they were sent.
+    until(lambda: marked(cluster), SEEN_LIMIT_S, "a webhook that is reached")
     yield installed
     installed.uninstall()
     installed.leave()
@@ -56,6 +58,13 @@ def batch(name: str, image: str, millis: int, *gates: str) -> Document:
     spec |= {"schedulingGates": [{"name": gate} for gate in gates]} if gates else {}
     metadata = {"name": name, "annotations": {"katalyst.kubewharf.io/qos_level": "reclaimed_cores"}}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}
+
+
+def marked(cluster: Cluster) -> bool:
+    """Whether a pod would be created behind the gate now."""
+    asked = json.dumps(batch("asked", cluster.images.base.name, 1))
+    there = cluster.kubectl("create", "--dry-run=server", "--output", "json", "--filename", "-", given=asked)
+    return {"name": GATE} in json.loads(there)["spec"].get("schedulingGates", [])
 
 
 def gates(cluster: Cluster, name: str) -> list[str]:
