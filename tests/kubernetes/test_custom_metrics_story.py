@@ -181,6 +181,6 @@ def test_by_the_same_figures_and_the_charts_rights_requests_are_recommended(subl
     told = cluster.get("resourcerecommend", "web")["status"]["conditions"]
     assert [one["reason"] for one in told if one["type"] == "Applied"] == ["Observes"]
     central = "system:serviceaccount:sublet-system:sublet-central"
-    allowed = [("patch", "pods/resize"), ("create", "usagecheckpoints.recommendation.sublet.io")]
-    for verb, resource in allowed:
-        assert cluster.kubectl("auth", "can-i", verb, resource, "--as", central).strip() == "yes"
+    resizes = ("patch", "pods", "--subresource=resize")
+    for words in (resizes, ("create", "usagecheckpoints.recommendation.sublet.io")):
+        assert cluster.kubectl("auth", "can-i", *words, "--as", central).strip() == "yes"
