@@ -13,27 +13,19 @@ from typing import Any
 
 import structlog
 
-from services.central.core.recommendation.advice import (
-    AdvisedWorkload,
-    ContainerAdvice,
-    UsageStanding,
-    advise,
-    usage_standing,
-)
+from services.central.core.recommendation.ledger import UsageLedger, WorkloadKey, WorkloadUsage
 from services.central.core.recommendation.objects.resource_recommend import RecommendSeen
 from services.central.core.recommendation.objects.status import (
-    ConditionDue,
     figures_due,
     recommendation,
     status_due,
-    unreadable,
-    verdicts,
     written_targets,
 )
 from services.central.core.recommendation.objects.workloads import DeploymentSeen, WorkloadPod
+from services.central.core.recommendation.outcome import recommend_outcome
 from services.central.core.recommendation.resizing import WantedRequest
 from services.central.core.recommendation.usage.checkpoint import restored, stored
-from services.central.core.recommendation.validity import SUPPORTED_KINDS, validity
+from services.central.core.recommendation.validity import SUPPORTED_KINDS
 from services.central.leadership.each_node import EachNode
 from services.central.leadership.passes import Passes
 from services.central.ports.decisions import DecisionLog
@@ -41,7 +33,6 @@ from services.central.ports.recommendation import RecommendWriter
 from services.central.recommendation.applying import InPlaceResizes
 from services.central.recommendation.decided import decided_recommendation
 from services.central.recommendation.intake import FigureIntake
-from services.central.recommendation.ledger import UsageLedger, WorkloadKey, WorkloadUsage
 from services.central.settings import RecommendationSettings
 from shared.core.node_mode import NodeSwitch
 from shared.errors import Refused
@@ -178,7 +169,8 @@ class RecommendationController:
         pods = () if key is None else cluster.pods.get(key, ())
         if key is not None:
             self._ledger.look(seen.uid, pods, deployment, now.timestamp())
-        verdict, advice = self._advice(seen, deployment, now)
+        outcome = recommend_outcome(seen, deployment, self._ledger, now.timestamp(), self._settings.min_history_s)
+        verdict, advice = outcome.verdict, outcome.advice
         figures, wanted = None, {}
         if advice:
             current = {} if deployment is None else {n: one.requests for n, one in deployment.containers.items()}
@@ -192,24 +184,6 @@ class RecommendationController:
             await self._ports.writer.write_status(seen, status)
         self._ports.decisions.say(decided_recommendation(seen, told, advice))
         await self._keep(seen, now)
-
-    def _advice(
-        self, seen: RecommendSeen, deployment: DeploymentSeen | None, now: datetime
-    ) -> tuple[list[ConditionDue], Mapping[str, ContainerAdvice]]:
-        """What the conditions say, and the figures where there are any."""
-        if seen.wanted is None:
-            return unreadable(seen.problem), {}
-        valid = validity(seen.wanted, None if deployment is None else list(deployment.containers))
-        if not valid.ok:
-            return verdicts(valid, UsageStanding()), {}
-        summaries = self._ledger.summaries(seen.uid, valid.containers, now.timestamp())
-        known = usage_standing(summaries, self._settings.min_history_s)
-        if known.reason:
-            return verdicts(valid, known), {}
-        usage = self._ledger.of(seen.uid)
-        kills = [] if usage is None else usage.newest_kills(now.timestamp())
-        workload = AdvisedWorkload(seen.namespace, seen.wanted.name)
-        return verdicts(valid, known), advise(workload, valid.containers, summaries, kills, now.timestamp())
 
     async def _keep(self, seen: RecommendSeen, now: datetime) -> None:
         usage, now_s = self._ledger.of(seen.uid), self._clock.monotonic()

@@ -3,15 +3,14 @@
 from collections.abc import Callable, Mapping
 from itertools import islice
 
+from services.central.core.recommendation.ledger import UsageLedger
 from services.central.core.recommendation.objects.workloads import WorkloadPod
+from services.central.core.recommendation.readings import container_readings
 from services.central.node_messages import MessageBounds, NodeMessages
-from services.central.recommendation.ledger import UsageLedger
 from shared.contracts.cluster.figures import FIGURES_PERIOD_S, MAX_FIGURES_BYTES, PodFigures
 from shared.ports import Bus, Clock, Subscription
 
 NAME = "recommendation"
-CPU_SERIES, MEMORY_SERIES = "container_cpu_usage", "container_memory_usage"
-"""What the node tells of memory is the working set: what the kernel could drop at once is no use to ask for."""
 BOUNDS = MessageBounds(max_bytes=MAX_FIGURES_BYTES, period_s=FIGURES_PERIOD_S, per_s=1.0, burst=10)
 AHEAD_S = 60.0
 """A sample from further in the future would make all others old."""
@@ -47,17 +46,8 @@ class FigureIntake:
                 self._wrong_clocks[figures.node] = said
             return
         self._wrong_clocks.pop(figures.node, None)
-        pods, told = self._pods(), figures.containers
-        for place, (index, name) in enumerate(zip(told.pods, told.names, strict=True)):
-            pod = pods.get(figures.pods.uids[index])
+        pods = self._pods()
+        for reading in container_readings(figures.pods, figures.containers):
+            pod = pods.get(reading.pod_uid)
             if pod is not None and pod.node == figures.node:
-                row = {
-                    "cpu": _figure(told.series, CPU_SERIES, place),
-                    "memory": _figure(told.series, MEMORY_SERIES, place),
-                }
-                self._ledger.see(pod, name, at_s, row)
-
-
-def _figure(series: Mapping[str, tuple[float | None, ...]], name: str, place: int) -> float | None:
-    """None: the node does not know, which is no use of 0."""
-    return series[name][place] if name in series else None
+                self._ledger.see(pod, reading.container, at_s, reading.used)

@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from services.central.core.recommendation.advice import STALE_S, usage_standing
 from services.central.core.recommendation.oom import OomKill
+from services.central.core.recommendation.readings import CPU_SERIES, MEMORY_SERIES
 from services.central.core.recommendation.usage import samples
 from services.central.core.recommendation.usage.checkpoint import MAX_KILLS, restored, stored
 from services.central.core.recommendation.usage.samples import HOUR_S, MAX_PODS, ContainerUsage, summary
-from services.central.recommendation.intake import CPU_SERIES, MEMORY_SERIES
 from services.reporter.core.cluster.series import CONTAINER
 from shared.errors import Refused
 
