@@ -25,11 +25,12 @@ _NOTHING = MemoryQos(wmark_ratio=0)
 
 
 @dataclass(frozen=True, slots=True)
-class _Protected:
-    """What one group gets, in bytes."""
+class Protection:
+    """What one group gets, in bytes; None: it is slowed down nowhere."""
 
     min_bytes: int
     low_bytes: int
+    high_bytes: int | None = None
 
 
 def memory_values(pods: Iterable[Pod], layout: Layout, rules: NodeRules) -> Values:
@@ -38,16 +39,13 @@ def memory_values(pods: Iterable[Pod], layout: Layout, rules: NodeRules) -> Valu
     for pod in pods if rules.memory else ():
         qos = of_pod(pod, rules.memory)
         group = layout.pod_group(pod)
-        own = _protected(pod.memory_request_bytes, qos)
+        own = protected(pod.memory_request_bytes, qos)
         values |= _settings(group, own, qos)
         for name in above(group):
             for knob, part in ((Knob.MEMORY_MIN, own.min_bytes), (Knob.MEMORY_LOW, own.low_bytes)):
                 values[name, knob] = values.get((name, knob), 0) + part
         for container, of_container in _containers(pod, layout):
-            values |= _settings(of_container, _protected(container.memory_request_bytes, qos), qos)
-            high = high_bytes(container, qos, rules.machine_bytes)
-            if high is not None:
-                values[of_container, Knob.MEMORY_HIGH] = high
+            values |= _settings(of_container, protection(container, qos, rules.machine_bytes), qos)
     # 0 is the kernel's own default, and a value that was given is given back where it is not wanted any more.
     return {key: value for key, value in values.items() if value or key[1] is Knob.MEMORY_HIGH}
 
@@ -70,26 +68,33 @@ def _over(qos: MemoryQos, words: MemoryWords) -> MemoryQos:
     return replace(qos, **words.fields) if words.fields else qos
 
 
-def high_bytes(container: Container, qos: MemoryQos, machine_bytes: int) -> int | None:
-    """Where a container is slowed down: so far on its way from request to limit, in whole pages; None: nowhere."""
-    if not qos.throttle_percent:
-        return None
+def protected(request_bytes: int, qos: MemoryQos) -> Protection:
+    """What is never reclaimed, and what last, of a request; the kernel rounds both down to whole pages."""
+    least, low = request_bytes * qos.min_percent // 100, request_bytes * qos.low_percent // 100
+    return Protection(least, max(low, least) if low else 0)
+
+
+def protection(container: Container, qos: MemoryQos, machine_bytes: int, page_bytes: int = PAGE_BYTES) -> Protection:
+    """As `protected`, and where the container is slowed down: so far on its way from request to limit, in whole pages.
+
+    Without a limit the machine's memory stands for it; where that is not known either it is slowed down nowhere.
+    """
     request, limit = container.memory_request_bytes, container.memory_limit_bytes or machine_bytes
-    return _pages(request + max(0, limit - request) * qos.throttle_percent // 100)
+    own = protected(request, qos)
+    if not qos.throttle_percent or not limit:
+        return own
+    high = request + (limit - request) * qos.throttle_percent // 100
+    return replace(own, high_bytes=max(high - high % page_bytes, own.min_bytes))
 
 
-def _protected(request_bytes: int, qos: MemoryQos) -> _Protected:
-    least = _pages(request_bytes * qos.min_percent // 100)
-    low = _pages(request_bytes * qos.low_percent // 100)
-    return _Protected(least, max(low, least) if low else 0)
-
-
-def _settings(group: str, own: _Protected, qos: MemoryQos) -> dict[tuple[str, Knob], int]:
+def _settings(group: str, own: Protection, qos: MemoryQos) -> dict[tuple[str, Knob], int]:
     found = {
         (group, Knob.MEMORY_MIN): own.min_bytes,
         (group, Knob.MEMORY_LOW): own.low_bytes,
         (group, Knob.WMARK_MIN_ADJ): qos.wmark_min_adj,
     }
+    if own.high_bytes is not None:
+        found[group, Knob.MEMORY_HIGH] = own.high_bytes
     if qos.wmark_ratio:
         found |= {(group, Knob.WMARK_RATIO): qos.wmark_ratio, (group, Knob.WMARK_SCALE): qos.wmark_scale_permill}
     return found
@@ -101,8 +106,3 @@ def _containers(pod: Pod, layout: Layout) -> Iterator[tuple[Container, str]]:
         group = layout.container_group(pod, container)
         if group is not None:
             yield container, group
-
-
-def _pages(size_bytes: int) -> int:
-    """Rounded as the kernel does."""
-    return size_bytes - size_bytes % PAGE_BYTES

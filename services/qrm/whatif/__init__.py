@@ -1,0 +1,1 @@
+"""Answer `sublet whatif` about qrm: JSON questions, each answered by one call into core."""
