@@ -1,5 +1,6 @@
-"""The story of custom metrics on a real API server, kubelet and autoscaler: `kubectl get --raw` shows what a pod uses,
-and a HorizontalPodAutoscaler gives a Deployment more replicas by it.
+"""The story of custom metrics on a real API server, kubelet and autoscaler: `kubectl get --raw` shows what a pod uses.
+HorizontalPodAutoscalers give Deployments as many replicas as it calls for: by what pods use, and by an external metric
+that one of them shows on a page of its own.
 
 What was typed and said is kept in `out/kubernetes/custom-metrics-story.txt`.
 """
@@ -20,13 +21,15 @@ from shared.contracts.kube.quantities import parse_millis
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 
 SETTINGS = {
-    "metricsApi": {"enabled": True, "replicas": 1},
+    "metricsApi": {"enabled": True, "replicas": 1, "pages": True},
     "recommendation": {"enabled": True},
     "settings": {"central": {"kubernetes": {"recommendation": {"min_history_s": 1}}}},
 }
 API, SEEN_LIMIT_S, SCALED_LIMIT_S = "deployment/sublet-metrics-api", 90.0, 90.0
 ROOT = "/apis/custom.metrics.k8s.io/v1beta2"
 PODS = f"{ROOT}/namespaces/default/pods"
+EXTERNAL = "/apis/external.metrics.k8s.io/v1beta1"
+ORDERS = f"{EXTERNAL}/namespaces/default/queue_length?labelSelector=topic%3Dorders"
 BUSY = "trap exit TERM; (while :; do :; done) & wait"
 TARGET_MILLIS = 100
 TRANSCRIPT = Path(__file__).parents[2] / "out/kubernetes/custom-metrics-story.txt"
@@ -44,6 +47,30 @@ AUTOSCALER = {
     },
 }
 
+LONGEST, ORDERS_A_WORKER = 12, 4
+PAGE = "printf '# TYPE queue_length gauge\\nqueue_length{selector_topic=\"orders\"} %s\\n' $1 > /tmp/page/metrics"
+QUEUE = f"mkdir -p /tmp/page; set -- {LONGEST}; {PAGE}; exec python3 -m http.server 8080 --directory /tmp/page"
+BY_THE_QUEUE = {
+    "apiVersion": "autoscaling/v2",
+    "kind": "HorizontalPodAutoscaler",
+    "metadata": {"name": "workers"},
+    "spec": {
+        "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "workers"},
+        "minReplicas": 1,
+        "maxReplicas": 5,
+        "behavior": {"scaleDown": {"stabilizationWindowSeconds": 0}},
+        "metrics": [
+            {
+                "type": "External",
+                "external": {
+                    "metric": {"name": "queue_length", "selector": {"matchLabels": {"topic": "orders"}}},
+                    "target": {"type": "AverageValue", "averageValue": str(ORDERS_A_WORKER)},
+                },
+            }
+        ],
+    },
+}
+
 Document = dict[str, Any]
 
 
@@ -56,6 +83,22 @@ def deployment(image: str) -> Document:
     template = {"metadata": {"labels": labels}, "spec": {"terminationGracePeriodSeconds": 1, "containers": [container]}}
     spec = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
     return {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": spec}
+
+
+def queue(image: str) -> list[Document]:
+    """A pod whose page says how many orders wait, and the Deployment whose pods would serve them."""
+
+    def spec(command: list[str]) -> Document:
+        container = {"name": "main", "image": image, "imagePullPolicy": "Never", "command": command,
+                     "resources": {"requests": {"cpu": "5m", "memory": "16Mi"}}}  # fmt: skip
+        return {"terminationGracePeriodSeconds": 1, "containers": [container]}
+
+    told = {"name": "queue", "labels": {"app": "queue"}, "annotations": {"metrics.sublet.io/page": "8080/metrics"}}
+    pod = {"apiVersion": "v1", "kind": "Pod", "metadata": told, "spec": spec(["sh", "-c", QUEUE])}
+    labels = {"app": "workers"}
+    template = {"metadata": {"labels": labels}, "spec": spec(["sleep", "infinity"])}
+    workers = {"replicas": 1, "selector": {"matchLabels": labels}, "template": template}
+    return [pod, {"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "workers"}, "spec": workers}]
 
 
 CONTROLLED = [{"resourceName": "cpu", "maxAllowed": "200m"}, {"resourceName": "memory"}]
@@ -102,10 +145,11 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     assert "served by keda/keda already" in refused_beside_another(cluster)
     installed.install(SETTINGS, mode=None)
     installed.type("apply", "--filename", "-", given=json.dumps(deployment(cluster.images.base.name), indent=1))
-    cluster.apply(RECOMMEND)
+    cluster.apply(RECOMMEND, *queue(cluster.images.base.name))
     installed.in_system("rollout", "status", API, f"--timeout={SEEN_LIMIT_S:.0f}s")
     yield installed
     cluster.kubectl("delete", "hpa,deployment,resourcerecommend", "--all", "--wait")
+    cluster.kubectl("delete", "pod", "queue", "--wait=false")
     cluster.kubectl("wait", "pod", "--all", "--for=delete", f"--timeout={SEEN_LIMIT_S:.0f}s")
     installed.uninstall()
     installed.leave()
@@ -141,7 +185,8 @@ def test_the_three_apis_are_available_and_list_their_metrics(sublet: Product, cl
         sublet.type("wait", f"apiservice/{name}", "--for=condition=Available", f"--timeout={SEEN_LIMIT_S:.0f}s")
     names = {one["name"] for one in raw(cluster, ROOT)["resources"]}
     assert {"pods/pod_cpu_usage", "pods/cpu_usage", "nodes/node_cpu_usage"} <= names
-    assert raw(cluster, "/apis/external.metrics.k8s.io/v1beta1")["resources"] == []
+    until(lambda: [one["name"] for one in raw(cluster, EXTERNAL)["resources"]] == ["queue_length"], SEEN_LIMIT_S,
+          "the one external metric")  # fmt: skip
 
 
 def test_what_does_not_exist_is_said_and_nobody_comes_round_the_api_server(sublet: Product, cluster: Cluster) -> None:
@@ -153,19 +198,39 @@ def test_what_does_not_exist_is_said_and_nobody_comes_round_the_api_server(suble
         cluster.kubectl("get", "--raw", f"{PODS}/*/pod_cpu_usage", "--as", "system:serviceaccount:default:default")
 
 
-def test_an_autoscaler_gives_a_deployment_more_replicas(sublet: Product, cluster: Cluster) -> None:
-    sublet.type("apply", "--filename", "-", given=json.dumps(AUTOSCALER, indent=1))
+def wait_replicas(cluster: Cluster, name: str, want: int) -> None:
+    """Wait until an autoscaler has given its Deployment so many replicas, and says that it scales by its metric.
 
-    def replicas() -> int:
-        return int(cluster.get("deployment", "web")["spec"]["replicas"])
+    Raises:
+        TimeoutError: it does not; with what it says of itself.
+    """
+
+    def reached() -> bool:
+        return int(cluster.get("deployment", name)["spec"]["replicas"]) == want
 
     try:
-        until(lambda: replicas() == 2, SCALED_LIMIT_S, "a second replica")
+        until(reached, SCALED_LIMIT_S, f"{want} replicas of {name}")
     except TimeoutError as error:
-        raise TimeoutError(f"{error}\n{cluster.kubectl('describe', 'hpa', 'web')}") from error
-    conditions = {one["type"]: one["status"] for one in cluster.get("hpa", "web")["status"]["conditions"]}
+        raise TimeoutError(f"{error}\n{cluster.kubectl('describe', 'hpa', name)}") from error
+    conditions = {one["type"]: one["status"] for one in cluster.get("hpa", name)["status"]["conditions"]}
     assert conditions["ScalingActive"] == "True"
+
+
+def test_an_autoscaler_gives_a_deployment_more_replicas(sublet: Product, cluster: Cluster) -> None:
+    sublet.type("apply", "--filename", "-", given=json.dumps(AUTOSCALER, indent=1))
+    wait_replicas(cluster, "web", 2)
     sublet.type("describe", "hpa", "web")
+
+
+def test_another_follows_an_external_metric_up_and_down(sublet: Product, cluster: Cluster) -> None:
+    until(lambda: bool(raw(cluster, ORDERS).get("items")), SEEN_LIMIT_S, "the page of the queue")
+    (item,) = json.loads(sublet.type("get", "--raw", ORDERS))["items"]
+    assert (item["metricName"], item["metricLabels"]["topic"], item["value"]) == ("queue_length", "orders", "12")
+    sublet.type("apply", "--filename", "-", given=json.dumps(BY_THE_QUEUE, indent=1))
+    wait_replicas(cluster, "workers", LONGEST // ORDERS_A_WORKER)
+    sublet.type("describe", "hpa", "workers")
+    sublet.type("exec", "queue", "--", "sh", "-c", f"set -- {ORDERS_A_WORKER}; {PAGE}")
+    wait_replicas(cluster, "workers", 1)
 
 
 def test_by_the_same_figures_and_the_charts_rights_requests_are_recommended(sublet: Product, cluster: Cluster) -> None:
