@@ -13,7 +13,7 @@ VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-vm-brief test-compose test-kubernetes test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-vm-brief test-compose test-kubernetes test-kubernetes-all test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -68,6 +68,9 @@ test-compose: rig-compose  ## deploy/compose on a container engine of its own; a
 
 test-kubernetes: rig-kubernetes  ## a real control plane and a real kubelet; as root on Debian 12, the first time takes 15 min more; KUBERNETES=v1.30.4 for an older one
 	$(BIN)/python -m pytest -m kubernetes tests/kubernetes
+
+test-kubernetes-all: rig-kubernetes  ## the same on each supported version, and docs/kubernetes-versions.md from it; 25 min a version, and 10 more the first time; VERSIONS="v1.30.14 v1.33.13" STORIES=tests/kubernetes/test_crds.py for some of it
+	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m every_version $(STORIES) $(if $(VERSIONS),--versions $(VERSIONS))
 
 test-attacks: rig-kubernetes  ## what tenants, nodes, logins, local users, operators and faults may try, on real parts; as root on Debian 12
 	$(ATTACKS_WITHOUT_CLUSTER)
