@@ -135,9 +135,14 @@ schemas: $(STAMP)        ## write docs/schemas and the lines of deploy that name
 	$(BIN)/python -m shared.contracts.bus.schemas docs/schemas
 	$(BIN)/python -m shared.contracts.deploy
 	PYTHONPATH=. $(BIN)/python deploy/k8s/values_schema.py
+	$(KEEP_WHAT_IS_WRITTEN)
 
 settings: $(STAMP)       ## write docs/settings.md anew from the models
 	$(BIN)/python -m sublet.settings_page docs/settings.md
+	$(KEEP_WHAT_IS_WRITTEN)
+
+# What this version writes, for those that come after it (tests/fixtures/released); a released version's stays as it is.
+KEEP_WHAT_IS_WRITTEN = PYTHONPATH=.:tests/unit/released:tests/unit/contracts $(BIN)/python -m released_folders
 
 clean:
 	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
