@@ -1,13 +1,15 @@
 """Agents without a node as fixtures: two Nodes on paper, and logins as their agents and central have them."""
 
+import asyncio
 import json
 from collections.abc import Iterator
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
-from kube_cluster import K8S, SYSTEM
+from kube_cluster import IN_FORCE_LIMIT_S, K8S, SYSTEM
 
 from shared.adapters.kube.client import Kube, KubeError
 
@@ -18,6 +20,7 @@ Document = dict[str, Any]
 HAS = {"cpu": "48", "memory": "192Gi"}
 """What each of the Nodes has."""
 POD = {"apiVersion": "v1", "kind": "Pod"}
+EXTENDER = ("scheduling/rights.yaml", "scheduling/nodes.yaml")
 CENTRAL = ("ServiceAccount/sublet-central", "ClusterRole/sublet-central", "ClusterRoleBinding/sublet-central")
 
 
@@ -85,6 +88,47 @@ def central(guarded: "Cluster", tmp_path_factory: pytest.TempPathFactory) -> Ite
     yield login(guarded, tmp_path_factory.mktemp("central"), "sublet-central")
     if not there:
         guarded.kubectl("delete", "--filename", "-", given=yaml.safe_dump_all(wanted))
+
+
+def rendered(cluster: "Cluster", switch: str, *templates: str) -> list[Document]:
+    """What some templates of the chart give with a switch on."""
+    chosen = [word for name in templates for word in ("--show-only", f"templates/{name}")]
+    words = ("template", "sublet", str(K8S / "chart"), "--namespace", SYSTEM, "--set", f"{switch}=true", *chosen)
+    return [one for one in yaml.safe_load_all(cluster.helm(*words, "--kube-version", "1.30.0")) if one]
+
+
+def wait_labels(cluster: "Cluster", who: Path, node: str, label: str, *, taken: bool) -> None:
+    """Wait until the API server takes or refuses a label of somebody's, as a new policy says."""
+    from rig_parts import until
+
+    values = count()
+
+    def told() -> bool:
+        change = {"metadata": {"labels": {label: str(next(values))}}}
+        return bool(asyncio.run(patched(who, node, change))) is not taken
+
+    until(told, IN_FORCE_LIMIT_S, "the policy in force")
+    cluster.kubectl("label", "node", node, f"{label}-")
+
+
+@pytest.fixture(scope="module")
+def extender(guarded: "Cluster", nodes: tuple[str, str], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """The login of the scheduler's extender, with its rights and what bounds them."""
+    wanted = rendered(guarded, "scheduling.enabled", *EXTENDER)
+    guarded.apply(*wanted)
+    who = login(guarded, tmp_path_factory.mktemp("extender"), "sublet-extender")
+    wait_labels(guarded, who, nodes[0], "tried", taken=False)
+    yield who
+    guarded.kubectl("delete", "--filename", "-", given=yaml.safe_dump_all(wanted))
+
+
+@pytest.fixture(scope="module")
+def tidal(guarded: "Cluster", nodes: tuple[str, str], central: Path) -> Iterator[Path]:
+    """Central's login where tide pools are on."""
+    guarded.apply(*rendered(guarded, "tide.enabled", "admission/node-agent.yaml"))
+    wait_labels(guarded, central, nodes[0], "tide.katalyst.kubewharf.io/tried", taken=True)
+    yield central
+    guarded.apply(*rendered(guarded, "admission.enabled", "admission/node-agent.yaml"))
 
 
 async def patched(who: Path, node: str, change: Document, part: str = "") -> str:

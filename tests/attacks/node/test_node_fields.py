@@ -1,4 +1,4 @@
-"""What may be written of a Node, field by field as the API server lists them, by an agent and by central."""
+"""What may be written of a Node, field by field as the API server lists them, by agent, central and extender."""
 
 import asyncio
 from pathlib import Path
@@ -7,6 +7,11 @@ from typing import Any
 import pytest
 from kube_agents import patched
 from kube_rig.cluster import Cluster
+
+from services.central.core.scheduling.cluster.judge import MOST_CHARACTERS
+from services.central.core.scheduling.cluster.node_documents import REFUSES
+from services.central.core.tide.change import CHANGE
+from services.central.core.tide.marks import BATCH_UNWANTED, POOL_LABEL
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -77,7 +82,7 @@ def seen(cluster: Cluster, node: str) -> Document:
     return found
 
 
-@pytest.mark.parametrize("who", ["agent", "central"])
+@pytest.mark.parametrize("who", ["agent", "central", "extender"])
 def test_no_field_of_a_node_but_those_that_are_needed_can_be_changed(
     guarded: Cluster, node: str, who: str, request: pytest.FixtureRequest
 ) -> None:
@@ -125,3 +130,34 @@ async def test_an_agent_taints_under_its_prefix_and_central_not_even_there(
     assert "central not even these" in await patched(central, node, {"spec": {"taints": [*there, PRESSURE]}})
     assert not await patched(agent, node, {"spec": {"taints": [*there, PRESSURE]}})
     assert not await patched(agent, node, {"spec": {"taints": there}})
+
+
+async def test_the_extender_says_what_a_node_refuses_and_nothing_else(
+    guarded: Cluster, node: str, extender: Path
+) -> None:
+    async def told(text: str | None, **more: str) -> str:
+        return await patched(extender, node, {"metadata": {"annotations": {REFUSES: text, **more}}})
+
+    assert not await told("cpu in use")
+    assert guarded.get("node", node)["metadata"]["annotations"][REFUSES] == "cpu in use"
+    assert "the annotation scheduling.sublet.io/refuses alone" in await told("cpu in use", other="1")
+    assert f"at most {MOST_CHARACTERS} characters" in await told("x" * (MOST_CHARACTERS + 1))
+    assert not await told("x" * MOST_CHARACTERS)
+    assert not await told(None)
+
+
+async def test_central_marks_nodes_of_tide_pools_where_these_are_on(guarded: Cluster, node: str, tidal: Path) -> None:
+    there = guarded.get("node", node)["spec"]["taints"]
+    unwanted = {"key": BATCH_UNWANTED.key, "value": "true", "effect": "NoSchedule"}
+    marks = {"labels": {POOL_LABEL: "green"}, "annotations": {CHANGE: "{}"}}
+    assert not await patched(tidal, node, {"metadata": marks, "spec": {"taints": [*there, unwanted]}})
+    for key in ("labels", "annotations"):
+        assert "but the marks of tide pools" in await patched(tidal, node, {"metadata": {key: {"mine": "1"}}})
+    assert "but the marks of tide pools" in await patched(tidal, node, {"spec": {"taints": []}})
+    gone = {"labels": {POOL_LABEL: None}, "annotations": {CHANGE: None}}
+    assert not await patched(tidal, node, {"metadata": gone, "spec": {"taints": there}})
+
+
+async def test_an_agent_marks_nothing_of_tide_pools(guarded: Cluster, node: str, agent: Path, tidal: Path) -> None:
+    for key, name in (("labels", POOL_LABEL), ("annotations", CHANGE)):
+        assert await patched(agent, node, {"metadata": {key: {name: "green"}}})

@@ -9,7 +9,7 @@ from bus_rights_rig import free_port
 from extender_rig import ExtenderRig, asked, batch_pod, bind, extending, node, offer
 
 from services.central.adapters.https.late_bus import LateBus
-from services.central.core.scheduling.cluster.judge import Now
+from services.central.core.scheduling.cluster.judge import MOST_CHARACTERS, Now
 from services.central.core.scheduling.cluster.node_documents import REFUSES
 from services.central.extender import PLAN, load_limits
 from services.central.https_main import HttpsParts
@@ -211,6 +211,15 @@ async def test_a_node_that_cannot_be_written_keeps_no_other_from_it(monkeypatch:
         await one.wake()
         assert list(one.failures) == ["n1"]
         assert words(rig, "n2") == "cpu in use"
+
+
+async def test_what_a_node_refuses_is_cut_to_what_may_be_written(until: Until) -> None:
+    async with extending(free_port(), node("n1")) as rig:
+        taints = [{"key": f"example.com/{number:0>200}", "effect": "NoSchedule"} for number in range(20)]
+        rig.api.put(CNRS, {"metadata": {"name": "n1"}, "spec": {"taints": taints}})
+        await until(lambda: rig.extender.view.state("n1", 0).taints)
+        await waker(rig).wake()
+        assert len(words(rig, "n1") or "") == MOST_CHARACTERS
 
 
 async def test_without_a_mirror_nothing_is_written() -> None:

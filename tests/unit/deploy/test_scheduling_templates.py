@@ -8,6 +8,7 @@ import yaml
 
 from services.central import extender
 from services.central.core.profiles.capacity_gate import GATE
+from services.central.core.scheduling.cluster.judge import MOST_CHARACTERS
 from services.central.core.scheduling.cluster.node_documents import REFUSES
 from services.central.scheduling.answers import Verb
 from services.central.settings import ExtenderSettings
@@ -107,6 +108,14 @@ def test_of_a_pod_the_extender_takes_the_one_gate_away_and_changes_nothing_else(
                   "terminationGracePeriodSeconds")  # fmt: skip
     for field in changeable:
         assert text.count(f".{field} ==") + text.count(f".?{field} ==") == 1, field
+    assert "serviceaccount:{{ .Release.Namespace }}:sublet-extender'" in text
+
+
+def test_of_a_node_the_extender_writes_the_one_annotation_as_long_as_it_ever_is() -> None:
+    text = (CHART / "templates/scheduling/nodes.yaml").read_text()
+    assert text.startswith("{{- if and .Values.scheduling.enabled .Values.admission.enabled }}")
+    assert f"expression: \"'{REFUSES}'\"" in text
+    assert f"<= {MOST_CHARACTERS}\n" in text
     assert "serviceaccount:{{ .Release.Namespace }}:sublet-extender'" in text
 
 

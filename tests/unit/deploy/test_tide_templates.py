@@ -6,6 +6,15 @@ from typing import Any
 
 import yaml
 
+from services.central.core.tide.change import CHANGE, LAST
+from services.central.core.tide.marks import (
+    BATCH_UNWANTED,
+    POOL_LABEL,
+    RESERVE_LABEL,
+    SERVICES_UNWANTED,
+    TIDE_LABEL,
+    TYPE_LABEL,
+)
 from services.central.core.tide.pool import (
     POOLS,
     HourBound,
@@ -37,6 +46,16 @@ def test_the_rights_are_for_pools_alone() -> None:
     found = {resource: sorted(rule["verbs"]) for rule in role["rules"] for resource in rule["resources"]}
     assert {group for rule in role["rules"] for group in rule["apiGroups"]} == {POOLS.group}
     assert found == {POOLS.plural: ["get", "list", "patch", "watch"], f"{POOLS.plural}/status": ["patch"]}
+
+
+def test_of_nodes_central_may_write_the_marks_of_pools_where_they_are_on() -> None:
+    policy = (CHART / "templates/admission/node-agent.yaml").read_text()
+    starts = (
+        "{{ if .Values.tide.enabled }}variables.byCentral ? ['tide.katalyst.kubewharf.io/', 'tide.sublet.io/'] : []"
+    )
+    assert starts in policy
+    usual = (POOL_LABEL, TYPE_LABEL, RESERVE_LABEL, TIDE_LABEL, BATCH_UNWANTED.key, SERVICES_UNWANTED.key, CHANGE, LAST)
+    assert all(name.startswith(("tide.katalyst.kubewharf.io/", "tide.sublet.io/")) for name in usual)
 
 
 def names(model: Any) -> set[str]:

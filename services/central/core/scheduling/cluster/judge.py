@@ -21,6 +21,9 @@ from services.central.core.scheduling.reclaimed_fit import insufficient
 
 Rule = Literal["fits", "cnr_taint", "reclaimed_fit", "overcommit_fit", "numa_fit", "load", "metric_expired"]
 
+MOST_CHARACTERS = 1024
+"""Of what is written on a Node; the chart's policy takes no more."""
+
 
 @dataclass(frozen=True, slots=True)
 class JudgedNode:
@@ -102,18 +105,21 @@ class Judge:
 
     def refuses(self, node: str, now: Now) -> str:
         """What keeps pods away from a node whatever they ask for, in words that change as little as that does."""
+        return ", ".join(self._refusals(node, now))[:MOST_CHARACTERS]
+
+    def _refusals(self, node: str, now: Now) -> list[str]:
         state = self.view.state(node, now.monotonic_s)
         why = [f"taint {key}" for key in sorted({one.key for one in state.taints if one.effect in KEEPS_AWAY})]
         ceiling = Ceiling.of(self._limits, prod=False, daemonset=False)
         if ceiling is None or state.load is None or state.expected is None:
-            return ", ".join(why)
+            return why
         found = judge_age(now.wall_s - state.load.measured_s, self._limits)
         if found is None:
             percents = judge_load(ceiling, {}, state.expected, state.allocatable).usage_percent
             why += [f"{name} in use" for name, percent in percents.items() if percent > ceiling.percents[name]]
         elif not found.fits:
             why.append("figures too old")
-        return ", ".join(why)
+        return why
 
     def left(self, looking: Looking, state: NodeState) -> NodeLeft:
         """What the other pods leave of a node that were let onto it and are not seen there yet."""
