@@ -1,34 +1,65 @@
-"""A resctrl tree of plain files; `tree` makes and removes groups as a kernel does."""
+"""A resctrl tree of plain files that takes and refuses what a kernel would."""
 
 import shutil
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from fake_resctrl import ENDED, INFO, WHOLE, FakeResctrl
 
 from services.qrm.adapters.resctrl.tree import ResctrlTree
 
-WHOLE = "    L3:0=7ff;1=7ff\n    MB:0=100;1=100\n"
-
 
 class PlainResctrl:
-    """The files of a machine with two sockets, eleven ways each, and bandwidth in steps of ten percent."""
+    """The files of `FakeResctrl`; `tree` reads them, and writes by way of it."""
 
-    def __init__(self, host_root: Path, whole: str = WHOLE) -> None:
+    def __init__(
+        self, host_root: Path, whole: str = WHOLE, info: Mapping[str, str] = INFO, cpuinfo: str | None = None
+    ) -> None:
+        self.kernel = FakeResctrl(whole, info, cpuinfo or "")
         self.root = host_root / "sys/fs/resctrl"
-        self.root.mkdir(parents=True)
-        for name, text in (("L3/min_cbm_bits", "2"), ("MB/bandwidth_gran", "10"), ("MB/min_bandwidth", "10")):
-            path = self.root / "info" / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(f"{text}\n")
-        self._fill(self.root, whole)
-        self._whole = whole
-        self.tree = ResctrlTree(host_root, mkdir=self._make, rmdir=shutil.rmtree)
-
-    def _make(self, folder: Path) -> None:
-        folder.mkdir()
-        self._fill(folder, self._whole)
-
-    def _fill(self, folder: Path, whole: str) -> None:
-        (folder / "schemata").write_text(whole)
-        (folder / "tasks").write_text("")
+        for name, text in info.items():
+            self._put(self.root / "info" / name, f"{text}\n")
+        if cpuinfo is not None:
+            self._put(host_root / "proc/cpuinfo", cpuinfo)
+        self.tree = ResctrlTree(host_root, mkdir=self._make, rmdir=self._remove, write=self._write)
+        self._show()
 
     def get(self, group: str, name: str = "schemata") -> list[str]:
         return (self.root / group / name).read_text().split()
+
+    def _make(self, folder: Path) -> None:
+        self._then_show(lambda: self.kernel.make(folder.name))
+
+    def _remove(self, folder: Path) -> None:
+        self._then_show(lambda: self.kernel.remove(folder.name))
+        shutil.rmtree(folder)
+
+    def _write(self, path: Path, text: str) -> None:
+        group, line = "" if path.parent == self.root else path.parent.name, text.strip()
+        if not path.is_file():
+            raise IsADirectoryError(21, "Is a directory")
+        if path.name == "tasks" and int(line) == ENDED:
+            raise ProcessLookupError(3, "No such process")
+        if path.name == "schemata":
+            self._then_show(lambda: self.kernel.write(group, line))
+        else:
+            self._then_show(lambda: self.kernel.add_task(group, int(line)))
+
+    def _then_show(self, do: Callable[[], None]) -> None:
+        try:
+            do()
+        finally:
+            self._show()
+
+    def _show(self) -> None:
+        for group in self.kernel.texts:
+            self._put(self.root / group / "schemata", self.kernel.text(group))
+            tasks = sorted(self.kernel.tasks(group))
+            self._put(self.root / group / "tasks", "".join(f"{task}\n" for task in tasks))
+        self._put(self.root / "info/last_cmd_status", f"{self.kernel.status}\n")
+
+    @staticmethod
+    def _put(path: Path, text: str) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_dir():
+            path.write_text(text)

@@ -5,8 +5,9 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from services.qrm.core.checkpoint import Checkpoint, FormerValue
-from services.qrm.core.isolation.cache import CacheBounds, Schemata
 from services.qrm.core.placement.arrangement import Arrangement
+from services.qrm.core.resctrl.hardware import Hardware
+from services.qrm.core.resctrl.schemata import Schemata
 from services.qrm.core.starting import StartRules
 from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
@@ -62,12 +63,12 @@ class UsableMachine(Protocol):
 class CacheControl(Protocol):
     """The kernel's control of caches and memory bandwidth (resctrl). Whatever reads or writes may raise OSError."""
 
-    def whole(self) -> Schemata | None:
-        """What the root group has, which is all there is; None: there is no such control."""
+    def hardware(self) -> Hardware | None:
+        """What this machine controls; None: there is no such control, or it is not mounted."""
         ...
 
-    def bounds(self) -> CacheBounds:
-        """What the hardware takes."""
+    def taken(self) -> int:
+        """How many groups there are, anybody's and the root's own among them."""
         ...
 
     def groups(self) -> Sequence[str]:
@@ -87,7 +88,11 @@ class CacheControl(Protocol):
         ...
 
     def write(self, group: str, line: str) -> None:
-        """Change one resource of a group."""
+        """Change one resource of a group; what a line refused says stands in `last_status`."""
+        ...
+
+    def last_status(self) -> str:
+        """What the kernel says of the last line or task, in its own words; nothing where it took it."""
         ...
 
     def tasks(self, group: str) -> frozenset[int]:

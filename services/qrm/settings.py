@@ -7,13 +7,13 @@ from typing import Annotated, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from services.qrm.core.isolation.block_io import BlockLimits
-from services.qrm.core.isolation.cache import CacheShare
 from services.qrm.core.isolation.memory_qos import AUTO
 from services.qrm.core.isolation.quota_burst import QuotaBurstRules
 from services.qrm.core.isolation.rules import MemoryQos, NodeRules
 from services.qrm.core.memory.offload import OffloadRules
 from services.qrm.core.placement.pools import Order
 from services.qrm.core.placement.requests import POOL_NAME
+from services.qrm.core.resctrl.shares import CacheShare
 from services.qrm.core.starting import StartRules
 from shared.contracts.mode import Mode
 from shared.contracts.pod import QosClass
@@ -173,7 +173,7 @@ class ResctrlClass(Settings):
 
 
 class ResctrlSettings(Settings):
-    """Cache and memory bandwidth by class, as Koordinator has it; `services.qrm.core.isolation.cache`."""
+    """Cache and memory bandwidth by class, as Koordinator has it; `services.qrm.core.resctrl.shares`."""
 
     enabled: bool = False
     """Whether groups of resctrl are kept; a machine without it is the condition KernelLacks."""

@@ -4,7 +4,6 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from services.qrm.adapters.kernel.block_io import DiskLimits
-from services.qrm.adapters.kernel.cache_shares import CacheShares
 from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.memory_use import memory_use
@@ -12,6 +11,7 @@ from services.qrm.adapters.kernel.moved_quotas import MovedQuotas
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.restore import give_back, restore_groups
 from services.qrm.adapters.kernel.writer import CgroupWriter
+from services.qrm.adapters.resctrl.shares import CacheShares
 from services.qrm.core.checkpoint import FormerValue
 from services.qrm.core.isolation.rules import NEUTRAL
 from services.qrm.core.isolation.wanted import may_be_given, may_have_quotas, wanted_values

@@ -1,46 +1,62 @@
 """The resctrl tree of a host: groups, what they may use of caches and bandwidth, and the tasks in them."""
 
-import contextlib
 import errno
 import os
 from collections.abc import Callable
 from pathlib import Path
 
-from services.qrm.core.isolation.cache import PREFIX, CacheBounds, Schemata, read_schemata
-from shared.adapters.host.hostfs import read_text
+from services.qrm.core.resctrl.hardware import CPUINFO_BYTES, INFO_FILES, Hardware, read_hardware
+from services.qrm.core.resctrl.schemata import Schemata, read_schemata
+from services.qrm.core.resctrl.shares import PREFIX
+from shared.adapters.host.hostfs import read_record, read_text
 
 MOST_TASKS = 1 << 20
+MOST_STATUS_CHARS = 200
+NO_GROUPS = frozenset({"info", "mon_data", "mon_groups"})
+
+
+def append(path: Path, text: str) -> None:
+    """Write to a file of the kernel, which takes each write for itself.
+
+    Raises:
+        OSError: it refuses the text.
+    """
+    # No O_CREAT and no O_TRUNC: these are the kernel's files, and a write adds to them.
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
 
 
 class ResctrlTree:
     """Reads and writes below `<host_root>/sys/fs/resctrl`; see `services.qrm.ports.CacheControl`."""
 
     def __init__(
-        self, host_root: Path, mkdir: Callable[[Path], None] = Path.mkdir, rmdir: Callable[[Path], None] = Path.rmdir
+        self,
+        host_root: Path,
+        mkdir: Callable[[Path], None] = Path.mkdir,
+        rmdir: Callable[[Path], None] = Path.rmdir,
+        write: Callable[[Path, str], None] = append,
     ) -> None:
-        self.root, self._mkdir, self._rmdir = host_root / "sys/fs/resctrl", mkdir, rmdir
+        self.root, self._cpuinfo = host_root / "sys/fs/resctrl", host_root / "proc/cpuinfo"
+        self._mkdir, self._rmdir, self._append = mkdir, rmdir, write
 
-    def whole(self) -> Schemata | None:
+    def hardware(self) -> Hardware | None:
         """See the port."""
-        return self.schemata("")
+        whole = self.schemata("")
+        if whole is None:
+            return None
+        info = {name: read_text(str(self.root / "info" / name)) for name in INFO_FILES}
+        return read_hardware(whole, info, (read_record(str(self._cpuinfo)) or "")[:CPUINFO_BYTES])
 
-    def bounds(self) -> CacheBounds:
+    def taken(self) -> int:
         """See the port."""
-        plain = CacheBounds()
-        return CacheBounds(
-            self._number("info/L3/min_cbm_bits", plain.least_ways),
-            self._number("info/MB/bandwidth_gran", plain.bandwidth_step),
-            self._number("info/MB/min_bandwidth", plain.least_bandwidth),
-        )
+        return 1 + len([name for name in self._folders() if name not in NO_GROUPS])
 
     def groups(self) -> list[str]:
         """See the port."""
-        try:
-            with os.scandir(self.root) as entries:
-                folders = [one.name for one in entries if one.is_dir(follow_symlinks=False)]
-        except FileNotFoundError:
-            return []
-        return sorted(name for name in folders if name.startswith(PREFIX))
+        return sorted(name for name in self._folders() if name.startswith(PREFIX))
 
     def make(self, group: str) -> None:
         """See the port."""
@@ -57,7 +73,12 @@ class ResctrlTree:
 
     def write(self, group: str, line: str) -> None:
         """See the port."""
-        self._write(group, "schemata", f"{line}\n")
+        self._append(self.root / group / "schemata", f"{line}\n")
+
+    def last_status(self) -> str:
+        """See the port."""
+        said = (read_text(str(self.root / "info/last_cmd_status")) or "").strip()[:MOST_STATUS_CHARS]
+        return "" if said == "ok" else said
 
     def tasks(self, group: str) -> frozenset[int]:
         """See the port."""
@@ -67,21 +88,14 @@ class ResctrlTree:
     def add_task(self, group: str, task: int) -> None:
         """See the port."""
         try:
-            self._write(group, "tasks", f"{task}\n")
+            self._append(self.root / group / "tasks", f"{task}\n")
         except OSError as error:
             if error.errno != errno.ESRCH:
                 raise
 
-    def _write(self, group: str, name: str, text: str) -> None:
-        # No O_CREAT and no O_TRUNC: these are the kernel's files, and a write adds to them.
-        descriptor = os.open(self.root / group / name, os.O_WRONLY | os.O_APPEND | os.O_NOFOLLOW)
+    def _folders(self) -> list[str]:
         try:
-            os.write(descriptor, text.encode())
-        finally:
-            os.close(descriptor)
-
-    def _number(self, name: str, otherwise: int) -> int:
-        text = read_text(str(self.root / name))
-        with contextlib.suppress(ValueError):
-            return otherwise if text is None else min(1 << 16, max(1, int(text.strip()[:16])))
-        return otherwise
+            with os.scandir(self.root) as entries:
+                return [one.name for one in entries if one.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            return []

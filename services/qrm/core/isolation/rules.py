@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from services.qrm.core.isolation.block_io import BlockLimits
-from services.qrm.core.isolation.cache import CacheShare
+from services.qrm.core.resctrl.shares import CacheShare
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.knobs import UNLIMITED, Knob
 

@@ -1,83 +1,19 @@
-"""Cache shares: masks and bandwidths by the formula, groups and tasks in a tree of resctrl's shape, all given back."""
+"""Cache shares are kept: groups and tasks in a folder that follows the kernel's rules, all given back."""
 
 import errno
 import os
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from fake_resctrl import INFO
 from plain_cgroups import PlainCgroups
 from plain_resctrl import PlainResctrl
 
-from services.qrm.adapters.kernel.cache_shares import NOT_MOUNTED, READ_ONLY, CacheShares
+from services.qrm.adapters.resctrl.shares import NOT_MOUNTED, READ_ONLY, CacheShares
 from services.qrm.adapters.resctrl.tree import ResctrlTree
-from services.qrm.core.isolation.cache import (
-    CacheBounds,
-    CacheShare,
-    bandwidth,
-    cache_mask,
-    read_schemata,
-    schemata_lines,
-)
+from services.qrm.core.resctrl.shares import CacheShare
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.kubelet_layout import KubeletLayout
-
-
-@pytest.mark.parametrize(
-    ("whole", "start", "end", "mask"),
-    [
-        (0x7FF, 0, 30, 0xF),
-        (0x3FF, 10, 80, 0xFE),
-        (0x7FF, 10, 50, 0x3C),
-        (0x7FF, 0, 100, 0x7FF),
-        (0xF, 10, 20, 0x1),
-        (0xF, 99, 100, 0x8),
-        (0x7F6, 0, 30, 0x7F6),
-    ],
-)
-def test_masks(whole: int, start: int, end: int, mask: int) -> None:
-    assert cache_mask(CacheShare(start, end), whole, 1) == mask
-
-
-@pytest.mark.parametrize(
-    ("percent", "most", "wanted"),
-    [
-        (100, 100, 100),
-        (30, 100, 30),
-        (31, 100, 40),
-        (1, 100, 10),
-        (100, 2048, 2048),
-        (50, 2048, 80),
-        (1, 2048, 1),
-        (50, 4294967295, 4294967295),
-    ],
-)
-def test_bandwidths(percent: int, most: int, wanted: int) -> None:
-    assert bandwidth(CacheShare(bandwidth_percent=percent), most, CacheBounds()) == wanted
-
-
-@given(st.integers(1, 32), st.integers(0, 99), st.integers(1, 100), st.integers(1, 4))
-def test_law_a_mask_is_one_block_of_enough_ways_within_the_whole(ways: int, start: int, width: int, least: int) -> None:
-    whole = (1 << ways) - 1
-    mask = cache_mask(CacheShare(start, min(100, start + width)), whole, least)
-    assert mask & ~whole == 0
-    assert mask.bit_count() >= min(least, ways)
-    low = mask & -mask
-    assert (mask // low + 1).bit_count() == 1, "one block without a gap"
-
-
-@given(st.text())
-def test_no_text_of_the_kernel_throws(text: str) -> None:
-    for line in (text, f"L3:{text}", f"MB:0={text}", f"L3:{text}=f"):
-        found = read_schemata(line)
-        assert schemata_lines(found, found) == []
-
-
-def test_what_is_no_number_is_passed_over() -> None:
-    text = "L3:0=7ff;x=1;1=zz;2=fff\nL2:0=f\nMB:0=100;1=" + "9" * 5000
-    assert read_schemata(text) == {"L3": {0: 0x7FF, 2: 0xFFF}, "MB": {0: 100}}
-
 
 SHARES: dict[QosClass, CacheShare] = {"shared_cores": CacheShare(), "reclaimed_cores": CacheShare(0, 30, 45)}
 BATCH = Pod(uid="b2", name="b", qos="reclaimed_cores", kube_qos="BestEffort")
@@ -113,7 +49,7 @@ def test_each_class_has_its_group_its_share_and_its_tasks(node: Node) -> None:
     batch, tenants = "sublet-reclaimed-cores", "sublet-shared-cores"
     assert node.resctrl.tree.groups() == [batch, tenants]
     assert node.resctrl.tree.schemata(batch) == {"L3": {0: 0xF, 1: 0xF}, "MB": {0: 50, 1: 50}}
-    assert node.resctrl.tree.schemata(tenants) == node.resctrl.tree.whole()
+    assert node.resctrl.tree.schemata(tenants) == node.resctrl.tree.schemata("")
     assert (node.resctrl.get(batch, "tasks"), node.resctrl.get(tenants, "tasks")) == (["11"], ["22"])
 
 
@@ -121,7 +57,7 @@ def test_only_new_tasks_are_moved_and_a_changed_share_is_repaired(node: Node) ->
     node.settle(SHARES)
     batch = "sublet-reclaimed-cores"
     node.runs(BATCH, 11, 33)
-    (node.resctrl.root / batch / "schemata").write_text("L3:0=7ff;1=7ff\nMB:0=50;1=50\n")
+    node.resctrl.tree.write(batch, "L3:0=7ff")
     node.settle(SHARES, 5.0)
     assert node.resctrl.get(batch, "tasks") == ["11"], "not looked at before the period is over"
     node.settle(SHARES, 10.0)
@@ -130,7 +66,7 @@ def test_only_new_tasks_are_moved_and_a_changed_share_is_repaired(node: Node) ->
 
 
 def test_what_was_made_here_goes_and_what_others_made_stays(node: Node) -> None:
-    (node.resctrl.root / "BE").mkdir()
+    node.resctrl.tree.make("BE")
     node.settle(SHARES)
     after = CacheShares(node.resctrl.tree, node.plain.cgroups, node.layout)
     assert after.settle([BATCH], {}, 0.0, 10.0) == []
@@ -148,16 +84,25 @@ def test_without_resctrl_that_is_said_and_nothing_else_happens(tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    ("text", "words"),
+    ("text", "info", "words"),
     [
-        ("L3:0=7ff\nMB:0=4294967295\n", ["mba_MBps"]),
-        ("L3CODE:0=7ff\nL3DATA:0=7ff\nMB:0=100\n", ["CDP"]),
-        ("L3CODE:0=7ff\nL3DATA:0=7ff\n", ["CDP", "no line MB"]),
-        ("L3:0=7ff\nMB:0=100\n", []),
+        ("L3:0=7ff\nMB:0=4294967295\n", {}, ["mba_MBps"]),
+        ("L3CODE:0=7ff\nL3DATA:0=7ff\nMB:0=100\n", {}, ["CDP"]),
+        ("L3CODE:0=7ff\nL3DATA:0=7ff\n", {}, ["CDP", "no line MB"]),
+        ("L3:0=7ff\n", {}, ["no line MB"]),
+        ("L3:0=7ff\nMB:0=100\n", {"L3/cbm_mask": "zz"}, ["info/L3/cbm_mask says 'zz'"]),
+        ("L3:0=7ff\nMB:0=100\n", {"L3/cbm_mask": "7f6"}, ["7f6 is not one block"]),
+        ("L3:0=7ff\nMB:0=100\n", {"L3/min_cbm_bits": ""}, ["info/L3/min_cbm_bits says ''"]),
+        ("L3:0=7ff\nMB:0=100\n", {"MB/bandwidth_gran": "-1"}, ["info/MB/bandwidth_gran says '-1'"]),
+        ("L3:0=7ff\nMB:0=100\n", {"L3/num_closids": "many"}, ["how many groups"]),
+        ("L3:0=7ff\nMB:0=100\n", {"L3/min_cbm_bits": "5"}, ["of 11 ways are fewer than the least, 5"]),
+        ("L3:0=7ff\nMB:0=100\n", {}, []),
     ],
 )
-def test_what_this_machine_cannot_follow_is_named(tmp_path: Path, text: str, words: list[str]) -> None:
-    control, plain = PlainResctrl(tmp_path / "r", text), PlainCgroups(tmp_path, version=2)
+def test_what_this_machine_cannot_follow_is_named(
+    tmp_path: Path, text: str, info: dict[str, str], words: list[str]
+) -> None:
+    control, plain = PlainResctrl(tmp_path / "r", text, INFO | info), PlainCgroups(tmp_path, version=2)
     shares = CacheShares(control.tree, plain.cgroups, KubeletLayout("cgroupfs"))
     for now_s in (0.0, 1.0):
         assert shares.settle([], SHARES, now_s, 10.0) == []
@@ -197,3 +142,56 @@ def test_a_share_that_the_hardware_refuses_is_a_problem_of_that_group(node: Node
     (node.resctrl.root / "sublet-reclaimed-cores" / "tasks").mkdir()
     problems = node.shares.settle([BATCH, TENANT], SHARES, 20.0, 10.0)
     assert [problem.group for problem in problems] == ["resctrl/sublet-reclaimed-cores"]
+
+
+def test_a_share_that_this_machine_cannot_give_leaves_the_whole(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    node.settle(SHARES)
+    node.settle({"reclaimed_cores": CacheShare(0, 1, 45)}, 1.0)
+    assert node.resctrl.tree.schemata("sublet-reclaimed-cores") == {"L3": {0: 0x7FF, 1: 0x7FF}, "MB": {0: 50, 1: 50}}
+
+
+def test_groups_beyond_what_the_hardware_has_are_refused_by_name(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    (node.resctrl.root / "info/MB/num_closids").write_text("2\n")
+    (problem,) = node.shares.settle([BATCH, TENANT], SHARES, 0.0, 10.0)
+    assert problem.group == "resctrl/sublet-reclaimed-cores"
+    assert "2 of the 2" in problem.why
+    assert node.resctrl.tree.groups() == ["sublet-shared-cores"]
+
+
+def test_only_what_differs_is_written(node: Node) -> None:
+    node.settle(SHARES)
+    written = node.resctrl.kernel.written
+    assert written == [("sublet-reclaimed-cores", "L3:0=f;1=f"), ("sublet-reclaimed-cores", "MB:0=50;1=50")]
+    node.settle(SHARES, 10.0)
+    assert len(written) == 2, "found in force"
+    node.settle({**SHARES, "reclaimed_cores": CacheShare(0, 50, 45)}, 11.0)
+    assert written[2:] == [("sublet-reclaimed-cores", "L3:0=3f;1=3f")]
+
+
+def test_bandwidth_is_written_in_eighths_on_amd(tmp_path: Path) -> None:
+    node = Node(tmp_path)
+    info = INFO | {"MB/min_bandwidth": "0", "MB/bandwidth_gran": "1"}
+    amd = PlainResctrl(tmp_path / "amd", "L3:0=7ff\nMB:0=2048\n", info, "processor : 0\nvendor_id\t: AuthenticAMD\n")
+    shares = CacheShares(amd.tree, node.plain.cgroups, node.layout)
+    assert shares.settle([BATCH], SHARES, 0.0, 10.0) == []
+    assert amd.tree.schemata("sublet-reclaimed-cores") == {"L3": {0: 0xF}, "MB": {0: 72}}
+    assert amd.tree.schemata("sublet-shared-cores") == {"L3": {0: 0x7FF}, "MB": {0: 2048}}
+
+
+def test_tasks_of_a_container_that_starts_later_are_moved_at_the_next_pass_at_any_depth(node: Node) -> None:
+    node.settle(SHARES)
+    deep = f"{node.layout.pod_group(BATCH)}/container/kata/worker"
+    node.plain.add(deep)
+    node.settle(SHARES, 1.0)
+    assert node.resctrl.get("sublet-reclaimed-cores", "tasks") == ["11"], "its cgroup is there before its tasks are"
+    (node.plain.folder(deep, "") / "cgroup.threads").write_text("44\n45\n")
+    node.settle(SHARES, 2.0)
+    assert node.resctrl.get("sublet-reclaimed-cores", "tasks") == ["11", "44", "45"]
+
+
+def test_what_the_kernel_says_of_a_line_stands_in_the_problem(node: Node) -> None:
+    node.resctrl.kernel.info["MB/min_bandwidth"] = "60"
+    (problem,) = node.shares.settle([BATCH], SHARES, 0.0, 10.0)
+    assert "MB value 50 out of range" in problem.why
