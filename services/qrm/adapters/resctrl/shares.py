@@ -1,4 +1,7 @@
-"""Cache shares are kept by groups of resctrl: a group a class, with the tasks of its pods."""
+"""Cache shares are kept by groups of resctrl: a group a class, with the tasks of its pods.
+
+Facts: docs/facts/resctrl.md#tasks.
+"""
 
 import errno
 from collections.abc import Iterator, Mapping, Sequence

@@ -110,7 +110,7 @@ def _pairs(line: str, resource: Resource) -> Iterator[tuple[int, int]]:
 
 def _pair(part: str, resource: str) -> tuple[int, int] | None:
     domain, _, value = part.strip().partition("=")
-    if len(domain) + len(value) > MOST_DIGITS or not (domain.isascii() and domain.isdigit() and value.isalnum()):
+    if max(len(domain), len(value)) > MOST_DIGITS or not (domain.isascii() and domain.isdigit() and value.isalnum()):
         return None
     try:
         return int(domain), int(value, 16 if resource == CACHE else 10)

@@ -1,0 +1,3 @@
+"""Questions about caches and memory bandwidth (area `isolation`), each answered by a function that qrm writes by."""
+
+AREA = "isolation"
