@@ -23,8 +23,8 @@ from sublet.terminal.stderr import print_error
 # As a user needs them: start, work with pods, look, think ahead, run parts. What is not named here comes last.
 ORDER = ("up", "run", "apply", "get", "describe", "logs", "delete",
          "status", "top", "events", "explain", "audit", "pause",
-         "doctor", "migrate", "consumers", "bridge", "config", "record", "replay", "train", "policy", "plugin",
-         "whatif", "sim")  # fmt: skip
+         "doctor", "migrate", "consumers", "bridge", "config", "record", "replay", "recommend", "train", "policy",
+         "plugin", "whatif", "sim")  # fmt: skip
 OF_THIS_HOST = ("up", "run", "apply", "describe", "logs", "delete", "pause", "leave")
 """Commands that a plugin of kubectl would have nothing for: they work on the machine on which they run."""
 

@@ -32,6 +32,8 @@ DEPLOYMENT_S = 540.0
 NOISE_LASTS = 0.8
 """Part of one frame's noise that is left in the next."""
 _GIB = 1 << 30
+TEMPLATE_HASH = "6b7c9d5f4"
+"""As Deployments name what owns their pods."""
 CACHE_BYTES = 256 << 20
 """Of a service; a quarter of it was read lately, which the kernel would not drop."""
 
@@ -78,7 +80,8 @@ class _Running:
         self._load1 = self._load5 = service.base
         self._rss_bytes = int((1 + random.random()) * _GIB)
         container = Container(name="main", cpu_request_millis=round(1000 * service.request), memory_request_bytes=_GIB)
-        self.pod = Pod(uid=f"a{number}", namespace="shop", name=service.name, containers=(container,))
+        owner = f"ReplicaSet/{service.name}-{TEMPLATE_HASH}"
+        self.pod = Pod(uid=f"a{number}", namespace="shop", name=service.name, owner=owner, containers=(container,))
 
     def reading(self, at_s: float) -> dict[str, Any]:
         """The container's figures at this frame."""

@@ -74,8 +74,8 @@ def faults(found: Faults) -> Iterator[str]:
         yield f"lost: {found.lost_frames} frame{'' if found.lost_frames == 1 else 's'}, begun and not finished"
     for line in found.refused[:NAMED_FRAMES]:
         yield f"frame refused: {line}"
-    if len(found.refused) > NAMED_FRAMES:
-        yield f"frames refused: {len(found.refused) - NAMED_FRAMES} more"
+    if found.refused_frames > NAMED_FRAMES:
+        yield f"frames refused: {found.refused_frames - NAMED_FRAMES} more"
     if found.gaps_s:
         yield f"gaps: {found.gaps_s:g} s without a frame are not counted"
 

@@ -37,7 +37,7 @@ def all_traces(sources: Iterable[str], packing: Packing) -> Generator[tuple[str,
             yield Path(source).name, trace
             if trace.faults.refused:
                 raise Refused(
-                    f"training: {trace.faults.refused[0]} ({len(trace.faults.refused)} in all); "
+                    f"training: {trace.faults.refused[0]} ({trace.faults.refused_frames} in all); "
                     "a model is not learned from a file with faults: leave these lines out",
                     reason="malformed",
                 )

@@ -38,7 +38,7 @@ def document(outcome: ReplayOutcome, files: list[str], rules: BatchRules) -> dic
         "frames": outcome.frames,
         "node_hours": round(outcome.node_s / _HOUR_S, 3),
         "lost_frames": outcome.faults.lost_frames,
-        "refused_frames": len(outcome.faults.refused),
+        "refused_frames": outcome.faults.refused_frames,
         "gaps_s": round(outcome.faults.gaps_s, 3),
         "batch": {
             "pod_cores": rules.pod_cores,

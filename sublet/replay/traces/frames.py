@@ -16,6 +16,7 @@ from shared.core.cgroups.layout import SHARE
 EPOCH = datetime(2000, 1, 1, tzinfo=UTC)
 """Samples made from a trace are dated from here: a trace knows seconds, not days."""
 BOOT_ID = "0" * 16
+MAX_NAMED_FRAMES = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,16 +76,32 @@ class Faults:
     lost_frames: int = 0
     """Frames that were begun and not finished; what would have come after them is not known."""
     refused: list[str] = field(default_factory=list)
-    """One clear word for each frame that was refused, with its line."""
+    """A word for each frame that was refused, with its line; of the first ones only."""
     gaps_s: float = 0.0
     notes: list[str] = field(default_factory=list)
     capped_percents: int = 0
     """Percentages a little above 100 that counted as 100."""
+    refused_more: int = 0
+    """Frames that were refused beside those: a file of nothing else must not fill the memory."""
+
+    @property
+    def refused_frames(self) -> int:
+        """How many frames were refused."""
+        return len(self.refused) + self.refused_more
+
+    def refuse(self, word: str) -> None:
+        """Count a frame that was refused."""
+        if len(self.refused) < MAX_NAMED_FRAMES:
+            self.refused.append(word)
+        else:
+            self.refused_more += 1
 
     def add(self, other: "Faults") -> None:
         """Add those of another trace."""
         self.lost_frames += other.lost_frames
-        self.refused += other.refused
+        self.refused_more += other.refused_more
+        for word in other.refused:
+            self.refuse(word)
         self.gaps_s += other.gaps_s
         self.capped_percents += other.capped_percents
         self.notes += other.notes

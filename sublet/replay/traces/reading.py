@@ -1,7 +1,6 @@
 """Recordings read back, as far as they can be used: what is broken costs no more than itself."""
 
 import re
-import zlib
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
@@ -14,14 +13,13 @@ from shared.contracts.sample import NodeSample
 from shared.core.pydantic_words import first_fault
 from shared.errors import Refused
 from sublet.replay.traces.frames import Faults, Frame, Trace, sample_of
-from sublet.replay.traces.recording import GZIP, VERSION
+from sublet.replay.traces.lines import whole_lines
+from sublet.replay.traces.recording import VERSION
 
 MAX_GAP_S = 30.0
 """Longest silence that counts: of the time in a longer one nothing is known."""
-_CHUNK_BYTES = 1 << 16
-_PACKED_BYTES = 1 << 9
-"""Bytes that are unpacked at once: where the data is damaged, the whole piece is lost."""
-_MAX_LINE_BYTES = 8 << 20
+MOST_S = 1e9
+"""Latest time of a frame: some thirty years."""
 
 
 def read_recording(name: str, source: BinaryIO) -> Trace:
@@ -31,7 +29,7 @@ def read_recording(name: str, source: BinaryIO) -> Trace:
         Refused: `not_a_recording`, `unknown_version`, or `malformed`: the head cannot be used.
     """
     faults = Faults()
-    lines = _lines(source, faults)
+    lines = whole_lines(source, faults)
     try:
         head = from_json(next(lines)[1], allow_inf_nan=False)
     except (StopIteration, ValueError):
@@ -63,7 +61,7 @@ def _frames(name: str, node: str, lines: Iterator[tuple[int, bytes]], faults: Fa
         try:
             found = reader.read(line, last_s)
         except Refused as refusal:
-            faults.refused.append(f"{name}: line {number}: {refusal}")
+            faults.refuse(f"{name}: line {number}: {refusal}")
             continue
         if found is None:
             return
@@ -101,8 +99,8 @@ class _Reader:
         if fields.get("end") is True:
             return None
         at_s = fields.get("t")
-        if isinstance(at_s, bool) or not isinstance(at_s, int | float) or at_s < 0:
-            raise Refused(f"t: {at_s!r}: want seconds since the start, 0 or more", reason="malformed")
+        if isinstance(at_s, bool) or not isinstance(at_s, int | float) or not 0 <= at_s <= MOST_S:
+            raise Refused(f"t: {at_s!r:.40}: want seconds since the start, 0 to {MOST_S:g}", reason="malformed")
         if last_s is not None and at_s <= last_s:
             raise Refused(f"out of order: t {at_s:g} s after {last_s:g} s", reason="out_of_order")
         return float(at_s), self._sample(float(at_s), fields)
@@ -123,39 +121,3 @@ class _Reader:
             raise Refused(first_fault(error, whole="frame"), reason="malformed") from error
         except TypeError as error:
             raise Refused(f"pods: {error}", reason="malformed") from error
-
-
-def _lines(source: BinaryIO, faults: Faults) -> Iterator[tuple[int, bytes]]:
-    """Whole lines with their numbers, from 1; a last line without its end is lost."""
-    rest, number = b"", 0
-    for piece in _pieces(source, faults):
-        *whole, rest = (rest + piece).split(b"\n")
-        for line in whole:
-            number += 1
-            yield number, line
-        # No recorder writes such a line: to read on would fill the memory with a file that is something else.
-        if len(rest) > _MAX_LINE_BYTES:
-            break
-    if rest:
-        faults.lost_frames += 1
-
-
-def _pieces(source: BinaryIO, faults: Faults) -> Iterator[bytes]:
-    """The text in pieces, unpacked where it is packed, as far as it can be read."""
-    data = source.read(_CHUNK_BYTES)
-    if data[:2] != b"\x1f\x8b":
-        while data:
-            yield data
-            data = source.read(_CHUNK_BYTES)
-        return
-    unpacker = zlib.decompressobj(GZIP)
-    while data:
-        # In small bites: a few packed bytes may be a thousand times as many unpacked.
-        for first in range(0, len(data), _PACKED_BYTES):
-            try:
-                yield unpacker.decompress(data[first : first + _PACKED_BYTES])
-            except zlib.error as error:
-                faults.notes.append(f"the compressed data is damaged ({error}): what comes after it is lost")
-                return
-        data = source.read(_CHUNK_BYTES)
-    yield unpacker.flush()

@@ -41,7 +41,7 @@ def read_planetlab(name: str, lines: Iterable[str], pod_cores: float, faults: Fa
             if not machine or machine in found:
                 raise ValueError(f"machine {machine!r} has no name of its own")
         except ValueError as error:
-            faults.refused.append(f"{name}: line {number}: {error}")
+            faults.refuse(f"{name}: line {number}: {error}")
             continue
         found[machine] = TenantSeries(machine, times, cores)
     if not found:

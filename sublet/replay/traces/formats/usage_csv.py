@@ -41,7 +41,7 @@ def read_usage(name: str, lines: Iterable[str], faults: Faults) -> tuple[list[Te
         try:
             at_s, tenant, use = _row(row, times)
         except ValueError as error:
-            faults.refused.append(f"{name}: line {rows.line_num}: {error}")
+            faults.refuse(f"{name}: line {rows.line_num}: {error}")
             continue
         times.setdefault(tenant, []).append(at_s)
         cores.setdefault(tenant, []).append(use)
