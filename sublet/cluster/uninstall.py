@@ -26,9 +26,14 @@ from shared.core.api_kind import (
 from shared.core.pods.extended_resources import own_names
 from shared.errors import Unavailable
 from shared.ports import Clock
-from sublet.cluster.tide_pools import clear_tide_pools
+from sublet.cluster.leftovers.parts import PARTS, clear_parts
 
-WRITERS = {"node": ("agents", "DaemonSet sublet-node"), "central": ("centrals", "Deployment sublet-central")}
+WRITERS = {
+    "node": ("agents", "DaemonSet sublet-node"),
+    "central": ("centrals", "Deployment sublet-central"),
+    "webhook": ("webhooks", "Deployment sublet-webhook"),
+    "extender": ("extenders", "Deployment sublet-extender"),
+}
 """Components whose pods would write everything again: what messages call them, and the workload that makes them."""
 FINALIZERS = ("kcc.katalyst.kubewharf.io/", "kcct.katalyst.kubewharf.io/")
 """Finalizers of central, which is not there any more to take them away."""
@@ -58,8 +63,8 @@ class _Patience:
 async def uninstall_from_cluster(
     kube: Kube, clock: Clock, namespace: str, *, wait_s: float, say: Callable[[str], None]
 ) -> None:
-    """Wait for the end of agents and central, and until every node that is ready has been given back what it had; then
-    clean Nodes, objects of nodes and configuration objects.
+    """Wait for the end of all that write, and until every node that is ready has been given back what it had; then
+    clean Nodes, objects of nodes, configuration objects, and whatever the parts of the cluster's half have left.
 
     Raises:
         Unavailable: one of them still runs, or the API server refuses or cannot be reached; what is done stays done.
@@ -78,7 +83,7 @@ async def uninstall_from_cluster(
         for kind in SLO_MANAGERS:
             for one in await _all(kube, kind):
                 await _delete_own(kube, kind, one, say)
-        await clear_tide_pools(kube, say)
+        await clear_parts(kube, namespace, PARTS, say)
         for kind in (KCCS, EVICTION_CONFIGS, ADMIN_QOS_CONFIGS):
             await _let_go(kube, kind)
     except KubeError as error:

@@ -1,4 +1,4 @@
-"""`sublet uninstall --kubernetes`: take from a cluster's nodes what Sublet has put there."""
+"""`sublet uninstall --kubernetes`: take from a cluster what Sublet, or a part of it that is off now, has put there."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,31 +13,42 @@ def register(app: typer.Typer) -> None:
 
 def uninstall(
     kubernetes: Annotated[bool, typer.Option("--kubernetes", help="From the nodes of a cluster.")] = False,
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="PART", help="Only what a part has left that is off now; repeatable.")
+    ] = None,
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Where the agents ran.")] = "sublet-system",
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Whose API server; by default that of this pod's cluster.")
     ] = None,
     wait: Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for the agents' end.")] = 300,
 ) -> None:
-    """Take reclaimed resources and pressure taints from all Nodes, and delete the objects of each node.
+    """Take reclaimed resources, taints and all other marks from a cluster, and delete the objects of each node.
 
-    Waits until no agent runs any more, which would write it all again. Configuration objects, which people wrote, stay.
+    Waits until nobody runs any more who would write it all again. Configuration objects, which people wrote, stay.
     """
     import asyncio
 
     from shared.adapters.clock import SystemClock
     from shared.adapters.kube.client import Kube
     from shared.errors import Refused
+    from sublet.cluster.leftovers.parts import PARTS
+    from sublet.cluster.switched_off import SwitchedOff, clear_switched_off
     from sublet.cluster.uninstall import uninstall_from_cluster
 
     if not kubernetes:
         raise Refused("uninstall: say from where: --kubernetes; on one host nothing stays once it is stopped",
                       reason="option")  # fmt: skip
+    unknown = sorted(set(only or ()) - PARTS.keys())
+    if unknown:
+        raise Refused(f"--only: there is no part {unknown[0]!r}; want one of {', '.join(PARTS)}", reason="option")
 
     async def go() -> None:
-        kube = Kube(kubeconfig)
+        kube, clock = Kube(kubeconfig), SystemClock()
         try:
-            await uninstall_from_cluster(kube, SystemClock(), namespace, wait_s=wait, say=typer.echo)
+            if only:
+                await clear_switched_off(kube, clock, SwitchedOff(namespace, only, wait), typer.echo)
+            else:
+                await uninstall_from_cluster(kube, clock, namespace, wait_s=wait, say=typer.echo)
         finally:
             await kube.close()
 

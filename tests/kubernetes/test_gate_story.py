@@ -1,5 +1,6 @@
 """The story of the gate on a real kubelet and scheduler: pods that ask for reclaimed resources are created behind it,
-one that no node has room for holds those behind it up, and with it gone they go and run.
+one that no node has room for holds those behind it up, and with it gone they go and run. Switched off, and uninstalled,
+it leaves nothing behind.
 
 What was typed and said is kept in `out/kubernetes/gate-story.txt`.
 """
@@ -13,10 +14,12 @@ from typing import Any
 import pytest
 from kube_rig.cluster import Cluster
 from kube_rig.node import NODE
-from kube_rig.product import NAMESPACE, Product
+from kube_rig.product import CHART, NAMESPACE, RELEASE, Product
 from rig_parts import until
 
 from services.central.core.profiles.capacity_gate import GATE
+from services.central.core.scheduling.cluster.node_documents import REFUSES
+from services.central.settings import ExtenderSettings
 from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 from shared.core.api_kind import PODS
@@ -24,6 +27,7 @@ from shared.core.api_kind import PODS
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
 SEEN_LIMIT_S = 60.0
+CERTIFICATE = ExtenderSettings().secret
 OTHER = "example.org/quota"
 SETTINGS = {"scheduling": {"enabled": True, "gate": "hold", "replicas": 1}}
 EXTENDER = f"system:serviceaccount:{NAMESPACE}:sublet-extender"
@@ -43,7 +47,6 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     # The way to a new Service takes the cluster a moment, in which pods are created as they were sent.
     until(lambda: marked(cluster), SEEN_LIMIT_S, "a webhook that is reached")
     yield installed
-    installed.uninstall()
     installed.leave()
     TRANSCRIPT.parent.mkdir(parents=True, exist_ok=True)
     TRANSCRIPT.write_text("\n".join(installed.transcript))
@@ -116,4 +119,38 @@ def test_pods_wait_for_room_in_their_order_and_others_gates_stay(sublet: Product
         assert gates(cluster, "held") == [OTHER, GATE]
         sublet.type("get", "pods")
     finally:
-        cluster.kubectl("delete", "pod", "large", "small", "held", "--ignore-not-found", "--now")
+        cluster.kubectl("delete", "pod", "large", "small", "--ignore-not-found", "--now")
+
+
+def words(cluster: Cluster) -> str | None:
+    """What the extender said of the node."""
+    found: str | None = cluster.get("node", NODE)["metadata"]["annotations"].get(REFUSES)
+    return found
+
+
+def secrets(sublet: Product) -> set[str]:
+    return set(sublet.in_system("get", "secrets", "--output", "name").split())
+
+
+def test_what_is_switched_off_lets_everybody_go_and_leaves_nothing(sublet: Product, cluster: Cluster) -> None:
+    cluster.apply(batch("waits", cluster.images.base.name, 10**9))
+    assert gates(cluster, "waits") == [GATE]
+    cluster.kubectl("annotate", "node", NODE, f"{REFUSES}=cpu in use")
+    assert f"secret/{CERTIFICATE}" in secrets(sublet)
+    off = ("--reuse-values", "--set", "scheduling.enabled=false")
+    cluster.helm("upgrade", RELEASE, str(CHART), "--namespace", NAMESPACE, *off)
+    sublet.say("the upgrade has ended, and with it all that the extender and its gate have left")
+    assert (gates(cluster, "waits"), gates(cluster, "held"), words(cluster)) == ([], [OTHER], None)
+    assert f"secret/{CERTIFICATE}" not in secrets(sublet)
+    sublet.type("get", "pods")
+
+
+def test_an_uninstall_lets_everybody_go_and_leaves_nothing(sublet: Product, cluster: Cluster) -> None:
+    try:
+        cluster.apply(batch("later", cluster.images.base.name, 1, GATE, OTHER))
+        cluster.kubectl("annotate", "node", NODE, f"{REFUSES}=cpu in use")
+        sublet.uninstall()
+        assert (gates(cluster, "later"), words(cluster)) == ([OTHER], None)
+        assert sublet.left() == []
+    finally:
+        cluster.kubectl("delete", "pod", "held", "waits", "later", "--ignore-not-found", "--now")

@@ -75,6 +75,8 @@ async def test_nothing_of_ours_is_left_and_all_else_is_as_it_was(api: Api) -> No
     [
         ("node", "agents still run after 0 s in sublet-system: one; delete DaemonSet sublet-node"),
         ("central", "centrals still run after 0 s in sublet-system: one; delete Deployment sublet-central"),
+        ("webhook", "webhooks still run after 0 s in sublet-system: one; delete Deployment sublet-webhook"),
+        ("extender", "extenders still run after 0 s in sublet-system: one; delete Deployment sublet-extender"),
     ],
 )
 async def test_nothing_is_taken_while_somebody_would_write_it_again(api: Api, component: str, words: str) -> None:

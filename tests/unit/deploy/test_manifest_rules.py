@@ -13,12 +13,13 @@ from jsonschema import Draft202012Validator
 
 from services.central.core.logins.bus_login import ACCOUNT, AUDIENCE, rights_of
 from services.central.issuer import main as write_issuer
-from services.central.settings import CentralSettings
+from services.central.settings import CentralSettings, ExtenderSettings, MetricsApiSettings, WebhookSettings
 from services.evictor.settings import read
 from shared.adapters.nats.embedded.server import find_binary
 from shared.core.bus.nats_url import NatsAddress, read_nats_url
 from shared.core.text.yaml_text import read_yaml
 from shared.settings import common_settings, read_environment, section
+from sublet.cluster.switched_off import SWITCHES
 
 K8S = Path(__file__).parents[3] / "deploy/k8s"
 
@@ -120,8 +121,11 @@ RIGHTS = {
     "sublet-events": {"events": "create"},
     "sublet-scheduler": {"leases": "create get update"},
     "sublet-uninstall": {
-        "pods": "list",
+        "pods": "get list patch",
         "daemonsets": "get",
+        "deployments": "list",
+        "configmaps": "patch",
+        "secrets": "delete",
         "nodes": "get list patch",
         "nodes/status": "patch",
         "customnoderesources": "delete list",
@@ -132,6 +136,10 @@ RIGHTS = {
         "evictionconfigurations": "list patch",
         "adminqosconfigurations": "list patch",
         "tidenodepools": "list patch",
+        "horizontalpodautoscalers": "get list patch",
+        "verticalpodautoscalers": "get list patch",
+        "serviceprofiledescriptors": "delete list",
+        "usagecheckpoints": "delete list",
     },
 }
 """By role what it may do with what: a right more is a decision, and shows here."""
@@ -150,14 +158,23 @@ def test_no_right_is_for_everything_or_for_kubelets_door() -> None:
     for role in of_kind("ClusterRole", "Role"):
         words = [word for rule in role["rules"] for key in ("apiGroups", "resources", "verbs") for word in rule[key]]
         assert "*" not in words
-        assert not {"nodes/proxy", "pods/exec", "secrets", "impersonate", "escalate", "bind"} & set(words)
+        assert not {"nodes/proxy", "pods/exec", "impersonate", "escalate", "bind"} & set(words)
 
 
-def test_leases_are_written_by_name_alone() -> None:
+def test_no_secret_can_be_read_and_an_uninstall_deletes_certificates_of_ours_alone() -> None:
+    rules = [
+        rule for role in of_kind("ClusterRole", "Role") for rule in role["rules"] if "secrets" in rule["resources"]
+    ]
+    made = [one().secret for one in (WebhookSettings, ExtenderSettings, MetricsApiSettings)]
+    assert [(rule["verbs"], rule["resourceNames"]) for rule in rules] == [(["delete"], made)]
+
+
+def test_leases_and_switches_are_written_by_name_alone() -> None:
     for role in of_kind("Role"):
+        name = role["metadata"]["name"]
         for rule in role["rules"]:
             if {"update", "patch"} & set(rule["verbs"]):
-                assert rule["resourceNames"] == [role["metadata"]["name"]]
+                assert rule["resourceNames"] == [SWITCHES if name == "sublet-uninstall" else name]
 
 
 ROOTS = ("sublet-node/agent", "sublet-node/leave", "sublet-give-back/give-back")

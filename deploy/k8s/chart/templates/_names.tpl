@@ -26,6 +26,36 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{ if or .Values.profiles.enabled .Values.slo.enabled .Values.overcommit.enabled (include "sublet.gated" .) }}true{{ end }}
 {{- end }}
 
+{{- /* The parts that are on, and those that are off now and were on: what they left is taken away (switched-off.yaml). */ -}}
+{{- define "sublet.switches" -}}
+{{- $before := (lookup "v1" "ConfigMap" .Release.Namespace "sublet-switches").data | default dict }}
+{{- $on := dict
+    "gate" (and .Values.scheduling.enabled (ne .Values.scheduling.gate "none"))
+    "scheduling" .Values.scheduling.enabled
+    "overcommit" .Values.overcommit.enabled
+    "tide" .Values.tide.enabled
+    "clock-bounds" .Values.recommendation.clockBounds.enabled
+    "vertical" .Values.recommendation.vertical.enabled
+    "service-profiles" .Values.recommendation.serviceProfiles.enabled
+    "metrics-api" .Values.metricsApi.enabled
+    "webhook" (include "sublet.webhook" .)
+}}
+{{- range $part, $is := $on }}
+{{- if $is }}
+{{ $part }}: "on"
+{{- else if hasKey $before $part }}
+{{ $part }}: "off"
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{- /* The parts that are off and may have left something, one after the other. */ -}}
+{{- define "sublet.switchedOff" -}}
+{{- range $part, $is := include "sublet.switches" . | fromYaml }}
+{{- if eq $is "off" }} {{ $part }}{{ end }}
+{{- end }}
+{{- end }}
+
 {{- define "sublet.pullSecrets" -}}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
