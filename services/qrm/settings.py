@@ -15,6 +15,7 @@ from services.qrm.core.placement.pools import Order
 from services.qrm.core.placement.requests import POOL_NAME
 from services.qrm.core.resctrl.shares import CacheShare
 from services.qrm.core.starting import StartRules
+from services.qrm.sections.disks import DisksSettings
 from shared.contracts.mode import Mode
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.block_io import UNBOUNDED_IOPS
@@ -318,6 +319,8 @@ class QrmSettings(Settings):
     """Parts of L3 cache and memory bandwidth by class, where the machine has resctrl; off unless `enabled`."""
     block_io: BlockIoSettings = BlockIoSettings()
     """Limits of disks for batch work on Kubernetes; off unless `enabled`."""
+    disks: DisksSettings = DisksSettings()
+    """Write-back throttling and io.cost of whole disks; off unless `wbt` or `io_cost`."""
     starts: StartSettings = StartSettings()
     """Reclaimed pods that keep kubelet's weight and width until their containers run."""
     keeper: bool = True
@@ -335,6 +338,7 @@ class QrmSettings(Settings):
             machine_bytes,
             self.resctrl.rules(),
             self.block_io.rules(),
+            self.disks.rules(),
         )
 
     def pool_names(self, *, in_cluster: bool) -> tuple[str, ...] | None:

@@ -8,8 +8,11 @@ from shared.errors import BadConfig
 UNITS: Mapping[str, str] = {
     "_s": "seconds",
     "_ms": "milliseconds",
+    "_us": "microseconds",
     "_bytes": "bytes",
     "_bytes_s": "bytes a second",
+    "_bps": "bytes a second",
+    "_iops": "operations a second",
     "_pages_per_s": "pages a second",
     "_per_s": "a second",
     "_per_min": "a minute",

@@ -1,8 +1,8 @@
 """The checkpoint holds what qrm has applied, and the record what groups had before, for qrm's next life."""
 
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.envelope import CpuList
@@ -17,13 +17,22 @@ class FormerValue(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    group: Annotated[str, Field(pattern=rf"^{_STEP}(/{_STEP})*$", max_length=4096)]
+    group: Annotated[str, Field(pattern=rf"^({_STEP}(/{_STEP})*)?$", max_length=4096)]
+    """Empty: the root, for values of devices."""
     knob: Knob
     device: Annotated[str, Field(pattern=r"^([0-9]{1,4}:[0-9]{1,7})?$")] = ""
     """The number of the device, of knobs that have a value for each."""
     value: Amount
+    text: Annotated[str, Field(pattern=r"^[a-z0-9:=. ]*$", max_length=256)] = ""
+    """The line that was there, of knobs whose value is one."""
     wrote: Annotated[tuple[Amount, ...], Field(max_length=8)] = ()
     """What may have been written since, where only that is ours to take back; none: whatever is there is."""
+
+    @model_validator(mode="after")
+    def _of_the_root_devices_alone(self) -> Self:
+        if not (self.group or self.device):
+            raise ValueError("group: the root has values of devices alone; name a group below it")
+        return self
 
 
 class Checkpoint(BaseModel):

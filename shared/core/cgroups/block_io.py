@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from shared.core.cgroups.knobs import Knob, Version
 
 IO_KNOBS = (Knob.IO_READ_BPS, Knob.IO_WRITE_BPS, Knob.IO_READ_IOPS, Knob.IO_WRITE_IOPS, Knob.IO_WEIGHT)
+DISK_KNOBS = (Knob.WBT, Knob.IO_COST_MODEL, Knob.IO_COST_QOS)
+"""Of whole disks, whatever group uses them."""
 FULL_WEIGHT = 100
 UNBOUNDED_IOPS = (1 << 32) - 1
 """From so many operations by second on a disk is not bounded; of more v1 keeps the low 32 bits, which may be few."""

@@ -44,6 +44,10 @@ class Knob(StrEnum):
     IO_READ_IOPS = "io.read_iops"  # operations by second
     IO_WRITE_IOPS = "io.write_iops"  # operations by second
     IO_WEIGHT = "io.weight"  # 1 to 100, where a group without has 100
+    # Of whole disks: a number, and two lines (docs/facts/linux-disks.md#iocost).
+    WBT = "wbt_lat_usec"  # microseconds, 0 for none
+    IO_COST_MODEL = "io.cost.model"
+    IO_COST_QOS = "io.cost.qos"
 
 
 @dataclass(frozen=True, slots=True)

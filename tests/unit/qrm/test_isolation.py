@@ -10,7 +10,7 @@ from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.isolation.rules import NEUTRAL, Values
 from services.qrm.former_values import FormerValues
-from shared.core.cgroups.block_io import IO_KNOBS
+from shared.core.cgroups.block_io import DISK_KNOBS, IO_KNOBS
 from shared.core.cgroups.knobs import UNLIMITED, Knob, Version
 
 POD, CONTAINER = "kubepods/podab", "kubepods/podab/c1"
@@ -190,5 +190,5 @@ def test_what_a_life_before_gave_is_given_back_and_other_groups_are_left(v2: Nod
 
 def test_every_knob_of_isolation_has_a_value_to_go_back_to() -> None:
     others = {Knob.CPUS, Knob.MEMS, Knob.MEMORY_MIGRATE, Knob.CPU_IDLE, Knob.CPU_SHARES, Knob.CPU_QUOTA,
-              Knob.MEMORY_MAX, *IO_KNOBS}  # fmt: skip
+              Knob.MEMORY_MAX, *IO_KNOBS, *DISK_KNOBS}  # fmt: skip
     assert set(Knob) - others == NEUTRAL.keys()

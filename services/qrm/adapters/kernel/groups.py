@@ -3,6 +3,8 @@
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from services.qrm.adapters.devices.disk_tuning import DiskTuning
+from services.qrm.adapters.devices.queues import DiskQueues
 from services.qrm.adapters.kernel.block_io import DiskLimits
 from services.qrm.adapters.kernel.isolation import GroupIsolation
 from services.qrm.adapters.kernel.machine import HostMachine
@@ -68,6 +70,7 @@ class CgroupGroups:
         self._moved_quotas = MovedQuotas(writer, self.layout, former)
         self._isolation = GroupIsolation(writer, former)
         self._disks = DiskLimits(self._cgroups, self.layout, former)
+        self._tuning = DiskTuning(self._cgroups, DiskQueues(self._cgroups.host_root), former)
         self._caches = None if cache_control is None else CacheShares(cache_control, self._cgroups, self.layout)
         self._pods_known = False
         self.unrecorded = False
@@ -154,8 +157,9 @@ class CgroupGroups:
             wanted = wanted_values(pods, self.layout, settings.isolation)
             problems += self._isolation.settle(wanted, now_s, verify_s)
             problems += self._disks.settle(pods, settings.isolation.disks, now_s, verify_s)
-        lacking = (*self._isolation.lacking, *self._moved_quotas.lacking, *self._disks.lacking)
-        unheeded = (*self._moved_quotas.unheeded, *self._disks.unheeded)
+        problems += self._tuning.settle(settings.isolation.tuning, now_s, verify_s)
+        lacking = (*self._isolation.lacking, *self._moved_quotas.lacking, *self._disks.lacking, *self._tuning.lacking)
+        unheeded = (*self._moved_quotas.unheeded, *self._disks.unheeded, *self._tuning.unheeded)
         if self._caches is not None:
             problems += self._caches.settle(pods, settings.isolation.caches, now_s, verify_s)
             lacking, unheeded = lacking + self._caches.lacking, unheeded + self._caches.unheeded
@@ -238,6 +242,7 @@ class CgroupGroups:
         """
         self.forget_written()
         left = [*self._adopt(pods), *self._isolation.give_back(at_once=at_once), *self._disks.give_back()]
+        left += self._tuning.give_back()
         left += give_back(self._writer, self._former, self._former.of((Knob.CPU_QUOTA,)).keys())
         left += [] if self._caches is None else self._caches.give_back()
         return (*restore_groups(self._writer, self.layout, self._machine, pods), *left)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from services.qrm.core.devices.disk_lines import NO_DISK_RULES, DiskRules
 from services.qrm.core.isolation.block_io import BlockLimits
 from services.qrm.core.resctrl.shares import CacheShare
 from shared.contracts.pod import QosClass
@@ -61,6 +62,8 @@ class NodeRules:
     """Part of the caches and of the memory bandwidth by class; none: it is off."""
     disks: tuple[BlockLimits, ...] = ()
     """Limits of the reclaimed class by disk; none: they are off."""
+    tuning: DiskRules = NO_DISK_RULES
+    """What whole disks are set to; nothing by default."""
 
 
 NO_ISOLATION = NodeRules()

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from shared.core.cgroups.block_io import IO_KNOBS
+from shared.core.cgroups.block_io import DISK_KNOBS, IO_KNOBS
 from shared.core.cgroups.knobs import (
     MAX_SHARES,
     MIN_SHARES,
@@ -66,5 +66,5 @@ def test_the_kernel_rounds_a_memory_limit_down_to_pages_and_that_is_the_same() -
 
 
 def test_every_setting_has_a_file_in_one_version_at_least() -> None:
-    assert {*V1_FILES, *V2_FILES} | {*IO_KNOBS} == set(Knob)
-    assert not {*V1_FILES, *V2_FILES} & {*IO_KNOBS}
+    assert {*V1_FILES, *V2_FILES} | {*IO_KNOBS, *DISK_KNOBS} == set(Knob)
+    assert not {*V1_FILES, *V2_FILES} & {*IO_KNOBS, *DISK_KNOBS}

@@ -1,0 +1,1 @@
+"""Parts of qrm's settings that belong to devices of the node."""
