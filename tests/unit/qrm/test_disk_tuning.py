@@ -104,7 +104,7 @@ class Disks:
         assert self.tuning.settle(rules, self.now_s, 10.0) == []
         return self.writes
 
-    def now(self) -> tuple[str, str, str, str]:
+    def now(self) -> tuple[str, ...]:
         files = [(self.root / "sys/fs/cgroup" / name) for name in (QOS_FILE, MODEL_FILE)]
         sda = [" ".join(f"{k}={v}" for k, v in read_lines(path.read_text()).get(SDA, {}).items())
                for path in files if path.exists()]  # fmt: skip
@@ -223,7 +223,7 @@ def test_files_that_the_kernel_lacks_are_named(disks: Disks) -> None:
     assert disks.tuning.lacking == (QOS_FILE, "queue/wbt_lat_usec")
     assert disks.wbt("sda").read_text() == "0\n"
     disks.settle(NO_DISK_RULES)
-    assert disks.tuning.lacking == ()
+    assert not disks.tuning.lacking
 
 
 def test_on_v1_io_cost_is_named_and_throttling_is_set(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
