@@ -156,13 +156,15 @@ class Wire:
         )
 
     async def publish(self, message: Message, *, suffix: str = "", payload: bytes | None = None) -> bool:
-        """Send a full-state message; False when the bus is away (nothing is kept back: the next one says it all).
+        """Send a full-state message under the node that it names, which for central may be another one.
+
+        False when the bus is away: nothing is kept back, for the next one says it all.
 
         `payload` is the message encoded, where its sender has done that already.
         """
         payload = message.encode() if payload is None else payload
         _newest[type(message)] = payload, message
-        return await self.bus.publish(state_subject(type(message), self.node) + suffix, payload)
+        return await self.bus.publish(state_subject(type(message), message.node) + suffix, payload)
 
     async def newest(self, message: type[M], *, suffix: str = "") -> Newest[M]:
         """Keep the newest message of one kind of this node."""

@@ -13,11 +13,13 @@ import structlog
 
 from services.advisor.core.model.view import View
 from services.advisor.core.observation.placement import NO_PLACES, PodPlace, places_in
+from services.advisor.core.observation.profiles import profiled
 from services.advisor.core.observation.sample_view import has_no_rates, view_of
 from services.advisor.core.offer.cpu import CpuOffer
 from services.advisor.core.offer.offering import OfferInputs, offering
 from services.advisor.core.round.decide import Round, decide
 from services.advisor.core.round.guard import SLOW, ConfiguredPolicy
+from services.advisor.heard_profiles import HeardProfiles
 from services.advisor.learned_past import LearnedPast
 from services.advisor.ports import AdvisorPorts
 from services.advisor.settings import CANONICAL, NAME, AdvisorSettings, choice_of, choose
@@ -77,6 +79,7 @@ class AdvisorApp:
         self._skipped = ""
         self._passed_over: _PassedOver | None = None
         self._past = LearnedPast(ports.past)
+        self._profiles = HeardProfiles(context.wire)
 
     async def run(self) -> None:
         """Work until cancelled: at once on a sample, else when the advice is due again or its input grows too old."""
@@ -84,6 +87,8 @@ class AdvisorApp:
         samples = await self._wire.newest(NodeSample)
         self._allocations = await self._wire.newest(Allocation)
         while True:
+            # Here, for a configuration may switch it on at any time.
+            await self._profiles.listen(self._choice.settings.service_profiles)
             # Woken by itself only when the advice has to be repeated or its input has become too old.
             sample = await samples.next(self._wait_s())
             if sample is not None and self._accept(sample, samples):
@@ -125,6 +130,7 @@ class AdvisorApp:
         online = CpuSet.parse(sample.node_reading.online_cpus) & self._topology.all
         bounds = self._choice.bounds(len(online or self._topology.all), smt=self._topology.smt)
         view = view_of(sample, bounds, self._places())
+        view = profiled(view, self._profiles.profiles(self._choice.settings.service_profiles))
         if has_no_rates(sample, view):
             self._skipped = "the newest one is the first pass of a measuring life: no CPU use yet"
             log.info("sample.skipped", sample=sample.ref, why=self._skipped)
@@ -235,7 +241,10 @@ class AdvisorApp:
         if self._passed_over:
             retry_in_s = max(0.0, self._passed_over.retry_at_s - self._clock.monotonic())
             problems.append(f"{self._passed_over.why}; canonical decides, again from {retry_in_s:.0f} s on")
-        why = "; ".join([*problems, *self._unplaced()])
+        uids = {container.uid for container in self._input.view.containers}
+        # As with allocations that are too old: the settings hold, and the advisor stays well.
+        unheard = self._profiles.stale(self._choice.settings.service_profiles, uids)
+        why = "; ".join([*problems, *self._unplaced(), *([unheard] if unheard else [])])
         return ServiceHealth(service=NAME, ok=not problems, why=why, input_age_s=self._age_s(self._input))
 
     def _stale(self, newest: _Input) -> list[str]:
@@ -267,6 +276,7 @@ class AdvisorApp:
             "input": [] if newest is None else list(newest.based_on),
             "input_age_s": None if newest is None else self._age_s(newest),
             "allocation_age_s": slot.age_s if slot else None,
+            "service_profiles": self._profiles.state(self._choice.settings.service_profiles),
             "fresh": newest is not None and newest.view.fresh,
         }
 

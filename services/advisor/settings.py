@@ -22,6 +22,7 @@ from services.advisor.core.round.decide import SizingRules
 from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.registry import known_policies, load, outside_policies, unknown
+from shared.contracts.cluster.profiles import PROFILES_PERIOD_S
 from shared.core.quantities import Ratio, Seconds
 from shared.errors import Refused, SettingProblem
 from shared.settings import Settings, all_of, check
@@ -94,6 +95,15 @@ class OfferSettings(Settings):
         return ReclaimOfferRules(self.cpu, util, self.memory, NumaRules(cache_ratio=self.cache_ratio), self.reap_cache)
 
 
+class HeardProfileSettings(Settings):
+    """Whether services have a say: targets of their own, and pods of which nothing is lent."""
+
+    enabled: bool = False
+    """Whether what central tells of the services of this node's pods is used."""
+    max_age_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 5 * PROFILES_PERIOD_S
+    """What central told before is not used any more, and the settings hold for all pods. It tells once a minute."""
+
+
 class AdvisorSettings(Settings):
     """What is kept back, how fast tenants' CPUs may be taken, and which policy says what tenants need."""
 
@@ -121,6 +131,8 @@ class AdvisorSettings(Settings):
     """CPUs of their own for noisy shared pods; off unless `enabled`."""
     offer: OfferSettings = OfferSettings()
     """How much of what is left is offered to reclaimed pods."""
+    service_profiles: HeardProfileSettings = HeardProfileSettings()
+    """What services say of themselves in their ServiceProfileDescriptors; off unless `enabled`."""
     policy_budget_ms: Annotated[float, Field(gt=0, le=60_000, allow_inf_nan=False)] = 250.0
     """A policy that needs longer for one round is replaced by canonical. Milliseconds; a round takes less than one,
     the rest is for the moments in which the machine gives the advisor no CPU."""

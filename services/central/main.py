@@ -154,7 +154,7 @@ def build_cluster(
     if settings.clock_bounds.enabled:
         further["clock_bounds"] = ClockBoundsController(objects, clock, switch, decisions)
     if settings.service_profiles.enabled:
-        further["service_profiles"] = ServiceProfileController(objects, access.wire.bus, clock, switch, decisions)
+        further["service_profiles"] = ServiceProfileController(objects, access.wire, clock, switch, decisions)
     if settings.vertical.enabled:
         seen = vertical_mirrors(objects, stock=settings.vertical.stock)
         further["vertical"] = VerticalController(objects, seen, clock, switch, decisions)

@@ -10,6 +10,7 @@ from typing import Annotated
 from pydantic import Field
 
 from services.advisor.core.demand.quota import reclaim_quota_cores
+from services.advisor.core.demand.targets import TargetInForce, target_in_force
 from services.advisor.core.model.machine import reclaim_floor_cpus
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy
@@ -23,7 +24,8 @@ class DynamicQuotaSettings(canonical.CanonicalSettings):
     """How busy the machine should be."""
 
     target_usage_ratio: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.6
-    """Cores used, by tenants and reclaimed pods together, of all CPUs that are not reserved."""
+    """Cores used, by tenants and reclaimed pods together, of all CPUs that are not reserved. A service's own target
+    (docs/service-profiles.md) goes before it where it is less."""
 
 
 def judge(state: float | None, view: View, now_s: float, settings: DynamicQuotaSettings) -> tuple[float | None, Demand]:
@@ -38,20 +40,29 @@ def judge(state: float | None, view: View, now_s: float, settings: DynamicQuotaS
 def _quota(last: float | None, view: View, settings: DynamicQuotaSettings) -> tuple[float | None, Reason]:
     cpus = view.bounds.cpus - view.bounds.reserve_pool_cpus
     usage = view.node_usage_cores
+    target = _target(view, settings)
     floor = float(reclaim_floor_cpus(view.bounds.cpus))
     numbers: dict[str, float | int | str | bool | None] = {
         "cpus": cpus,
-        "target_usage_ratio": settings.target_usage_ratio,
+        "target_usage_ratio": target.value,
+        **({"target of": target.service} if target.service else {}),
         "node_usage_cores": usage,
         "reclaimed_usage_cores": view.reclaimed_usage_cores,
         "last_quota_cores": last,
     }
     try:
         ratio = None if usage is None else usage / cpus
-        quota = reclaim_quota_cores(cpus, settings.target_usage_ratio, ratio, view.reclaimed_usage_cores, floor)
+        quota = reclaim_quota_cores(cpus, target.value, ratio, view.reclaimed_usage_cores, floor)
     except Refused as refusal:
         return last, Reason(rule=str(refusal), numbers=numbers)
     return quota, Reason(rule="quota: cpus x (target - usage ratio) + reclaimed usage", numbers=numbers)
+
+
+def _target(view: View, settings: DynamicQuotaSettings) -> TargetInForce:
+    """That of the settings, for the machine is the operator's: services may want less of it used, never more."""
+    own = TargetInForce(settings.target_usage_ratio)
+    asked = target_in_force(view, lambda targets: targets.cpu_usage_ratio, None)
+    return own if asked is None or asked.value >= own.value else asked
 
 
 POLICY = Policy(name="dynamic_quota", settings=DynamicQuotaSettings, start=lambda: None, judge=judge)

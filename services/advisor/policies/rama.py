@@ -4,6 +4,8 @@ Indicators of a region: how busy its pool is, how many of its tasks wait for a C
 per instruction. Each has a controller that corrects the size in force; the one that asks for most decides. An
 indicator that is not measured, or has no target, is not judged; without any the canonical estimate is the need.
 
+A service may have targets of its own (docs/service-profiles.md): the strictest of a pool holds.
+
 The result stays close to the canonical estimate, so that an indicator which more CPUs cannot mend (a quota that
 throttles, a noisy neighbour in the caches) does not take the whole machine, and it is never below what is used now.
 """
@@ -16,9 +18,11 @@ from pydantic import Field
 
 from services.advisor.core.demand.cpu import total_cores
 from services.advisor.core.demand.pid import Controller, Gains, Indicator, SizeRange, corrected
+from services.advisor.core.demand.targets import TargetInForce, target_in_force
 from services.advisor.core.model.view import CPU_TENANTS, View
 from services.advisor.core.policy import Demand, Policy
 from services.advisor.policies import canonical
+from shared.contracts.cluster.profiles import IndicatorTargets
 from shared.contracts.envelope import Reason
 
 STEP_S = 5.0
@@ -63,7 +67,8 @@ class State:
 def judge(state: State, view: View, now_s: float, settings: RamaSettings) -> tuple[State, Demand]:
     """The size in force, corrected; the canonical estimate while there is none or nothing is measured."""
     _, base = canonical.judge(None, view, now_s, settings)
-    indicators = _indicators(view, settings)
+    targets = _targets(view, settings)
+    indicators = _indicators(view, targets)
     if view.size_cpus is None or not indicators:
         return State(), base
     sizes = _range(view, base.cores, settings)
@@ -77,6 +82,7 @@ def judge(state: State, view: View, now_s: float, settings: RamaSettings) -> tup
         numbers={
             **{f"{name} / target": round(one.current / one.target, 6) for name, one in indicators.items()},
             **{f"{name} asks for": round(cores, 6) for name, cores in asked.items()},
+            **{f"{name} target of {one.service}": one.value for name, one in targets.items() if one.service},
             "at least": round(sizes.lower_cores, 6),
             "at most": round(sizes.upper_cores, 6),
         },
@@ -94,19 +100,35 @@ def _range(view: View, canonical_cores: float, settings: RamaSettings) -> SizeRa
     return SizeRange(max(0.0, (view.size_cpus or 0) - view.region_reserve_cores), lower, upper)
 
 
-def _indicators(view: View, settings: RamaSettings) -> dict[str, Indicator]:
+def _targets(view: View, settings: RamaSettings) -> dict[str, TargetInForce]:
+    """The targets in force, by indicator; one that nobody has is left out."""
+    found = {
+        USAGE: target_in_force(view, lambda own: own.cpu_usage_ratio, settings.cpu_usage_ratio),
+        WAITING: target_in_force(view, _waiting_tasks, settings.sched_wait),
+        PRESSURE: target_in_force(view, lambda own: own.cpu_pressure, settings.cpu_pressure),
+        CPI: target_in_force(view, lambda own: own.cpi, settings.cpi),
+    }
+    return {name: target for name, target in found.items() if target is not None}
+
+
+def _waiting_tasks(own: IndicatorTargets) -> float | None:
+    # Milliseconds of waiting in each second are thousandths of a task that waits all the time.
+    return None if own.cpu_sched_wait is None else own.cpu_sched_wait / 1000
+
+
+def _indicators(view: View, targets: Mapping[str, TargetInForce]) -> dict[str, Indicator]:
     """What is measured of the region and has a target."""
     signs = view.signs
     figures = {
-        USAGE: (_per_cpu(_used_cores(view), view), settings.cpu_usage_ratio),
-        WAITING: (_per_cpu(signs.waiting_tasks, view), settings.sched_wait),
-        PRESSURE: (signs.pressure_percent, settings.cpu_pressure),
-        CPI: (signs.cycles_per_instruction, settings.cpi),
+        USAGE: _per_cpu(_used_cores(view), view),
+        WAITING: _per_cpu(signs.waiting_tasks, view),
+        PRESSURE: signs.pressure_percent,
+        CPI: signs.cycles_per_instruction,
     }
     return {
-        name: Indicator(current, target, GAINS[name])
-        for name, (current, target) in figures.items()
-        if current is not None and target is not None
+        name: Indicator(current, targets[name].value, GAINS[name])
+        for name, current in figures.items()
+        if current is not None and name in targets
     }
 
 

@@ -10,6 +10,7 @@ import structlog
 
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.recommendation.objects.workloads import DEPLOYMENTS
+from services.central.core.service_profiles.conditions import conditions
 from services.central.core.service_profiles.descriptor import (
     DESCRIPTORS,
     NAME,
@@ -20,18 +21,21 @@ from services.central.core.service_profiles.descriptor import (
     descriptor_of,
     pod_of_deployment,
 )
-from services.central.core.service_profiles.standing import sentinels, standing
+from services.central.core.service_profiles.standing import PodStanding, indicators_now, sentinels, standing
+from services.central.core.service_profiles.told import ToldService, services_of_nodes, told_of
 from services.central.leadership.each_node import EachNode
 from services.central.leadership.passes import Passes
 from services.central.ports.decisions import DecisionLog
 from services.central.service_profiles.intake import StandingIntake
+from services.central.service_profiles.telling import NodeTelling
 from shared.contracts.cluster.decision import Decided, DecidedObject
 from shared.contracts.cluster.figures import FIGURES_PERIOD_S
 from shared.core.api_kind import PODS
 from shared.core.evictions.intents import TokenBucket
 from shared.core.node_mode import NodeSwitch
 from shared.errors import Conflict
-from shared.ports import Bus, Clock, ObjectMirror, Objects
+from shared.ports import Clock, ObjectMirror, Objects
+from shared.wire import Wire
 
 log = structlog.get_logger()
 
@@ -65,10 +69,10 @@ def profile_view(objects: Objects) -> ProfileView:
 
 
 class ServiceProfileController:
-    """Writes through objects that only the leader may write. One that fails holds up no other."""
+    """Writes through objects that only the leader may write, and tells nodes. One that fails holds up no other."""
 
-    def __init__(self, objects: Objects, bus: Bus, clock: Clock, switch: NodeSwitch, decisions: DecisionLog) -> None:
-        self._objects, self._bus, self._clock = objects, bus, clock
+    def __init__(self, objects: Objects, wire: Wire, clock: Clock, switch: NodeSwitch, decisions: DecisionLog) -> None:
+        self._objects, self._bus, self._clock = objects, wire.bus, clock
         self._switch, self._decisions = switch, decisions
         self._view = profile_view(objects)
         self._intake = StandingIntake(lambda: self._view.pods.objects, clock)
@@ -76,6 +80,9 @@ class ServiceProfileController:
         self._naming = EachNode(clock, "name the ServiceProfileDescriptor of a pod")
         self._bucket = TokenBucket(POD_PACE.burst, 0.0)
         self._told_at_s: dict[str, float] = {}
+        self._told: dict[str, ToldService] = {}
+        """By the descriptor's UID, what nodes were last told."""
+        self._nodes = NodeTelling(wire)
         self._passes = Passes("service_profiles", clock, self._view.changed, self.reconcile, lambda: RESYNC_S)
 
     @property
@@ -99,16 +106,15 @@ class ServiceProfileController:
     def state(self) -> dict[str, Any]:
         """What could not be written, by namespace and name."""
         failures = self._descriptors.failures | self._naming.failures
-        return {"failure": self.failure, "not_written": dict(islice(sorted(failures.items()), LISTED))}
+        not_written = dict(islice(sorted(failures.items()), LISTED))
+        return {"failure": self.failure, "not_written": not_written, "told": self._nodes.state()}
 
     async def reconcile(self) -> None:
-        """Make, fill and remove descriptors, and name them on their pods.
+        """Tell nodes of their services; make, fill and remove descriptors, and name them on their pods.
 
         Raises:
             SubletError: the API server is away, or another one leads.
         """
-        if self._switch.observes:
-            return
         descriptors = {one.key: one for one in self._view.descriptors.objects.values()}
         wanted = {f"{one.namespace}/{one.name}": one for one in self._view.deployments.objects.values()}
         pods = self._view.pods.objects
@@ -116,6 +122,10 @@ class ServiceProfileController:
         of_target: dict[tuple[str, str], list[PodOfDeployment]] = {}
         for pod in pods.values():
             of_target.setdefault((pod.namespace, pod.workload), []).append(pod)
+        # Before anything is written: what nodes do must not wait for the API server.
+        await self._tell(sorted(descriptors.values(), key=lambda seen: seen.key), of_target)
+        if self._switch.observes:
+            return
         self._told_at_s = {uid: at_s for uid, at_s in self._told_at_s.items()
                            if uid in self._view.descriptors.objects}  # fmt: skip
         self._descriptors.retain(descriptors.keys() | wanted.keys())
@@ -133,6 +143,27 @@ class ServiceProfileController:
         await self._descriptors.each(sorted(descriptors.keys() | wanted.keys()), one)
         await self._name(list(descriptors.values()), of_target, pods.values())
 
+    async def _tell(
+        self,
+        descriptors: Sequence[DescriptorSeen],
+        of_target: Mapping[tuple[str, str], Sequence[PodOfDeployment]],
+    ) -> None:
+        """Tell every node of the services of its pods, the first of several descriptors of a workload alone."""
+        now_s, told, services, targets = self._clock.wall().timestamp(), {}, [], set()
+        for seen in descriptors:
+            pods = of_target.get((seen.namespace, seen.target), ())
+            told[seen.uid] = said = told_of(seen, pods, indicators_now(seen, self._known(pods), now_s))
+            if (seen.namespace, seen.target) not in targets:
+                targets.add((seen.namespace, seen.target))
+                services.append((seen, said, pods))
+            if said.poor != self._told.get(seen.uid, ToldService()).poor:
+                self._say(seen, "poor" if said.poor else "well", "; ".join(said.poor))
+        self._told = told
+        await self._nodes.tell(*services_of_nodes(services))
+
+    def _known(self, pods: Iterable[PodOfDeployment]) -> list[PodStanding]:
+        return [one for pod in pods if (one := self._intake.standings.get(pod.uid)) is not None]
+
     async def _make(self, deployment: DescribedDeployment) -> None:
         try:
             await self._objects.create(DESCRIPTORS, deployment.document)
@@ -149,8 +180,8 @@ class ServiceProfileController:
         now_s = self._clock.monotonic()
         if now_s - self._told_at_s.get(seen.uid, float("-inf")) < STATUS_S:
             return
-        known = [one for pod in pods if (one := self._intake.standings.get(pod.uid)) is not None]
-        status = standing(seen, known, self._clock.wall().timestamp(), FIGURES_PERIOD_S) | _validity(seen)
+        status = standing(seen, self._known(pods), self._clock.wall().timestamp(), FIGURES_PERIOD_S)
+        status["conditions"] = conditions(seen, self._told.get(seen.uid, ToldService()), len(pods))
         if any(seen.status.get(name) != value for name, value in status.items()):
             await self._objects.patch(DESCRIPTORS, {"metadata": meta, "status": status}, status=True)
         self._told_at_s[seen.uid] = now_s
@@ -189,9 +220,3 @@ def _is_misnamed(pod: PodOfDeployment, meant: str | None, known: Collection[str]
     if meant is not None:
         return pod.descriptor != meant
     return bool(pod.descriptor) and f"{pod.namespace}/{pod.descriptor}" not in known
-
-
-def _validity(seen: DescriptorSeen) -> dict[str, Any]:
-    valid = seen.spec is not None
-    return {"conditions": [{"type": "Valid", "status": str(valid), "reason": "Valid" if valid else "Unreadable",
-                            "message": seen.problem[:1024]}]}  # fmt: skip

@@ -15,6 +15,7 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.cluster.decision import Decision
 from shared.contracts.cluster.figures import PodFigures
 from shared.contracts.cluster.offer import NodeOffer
+from shared.contracts.cluster.profiles import ServiceProfiles
 from shared.contracts.envelope import Message
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.readiness import Health, Readiness
@@ -92,6 +93,7 @@ CHANNELS = (
     Channel(Readiness, "sublet.cluster.v1.ready.{node}", ("reporter",), ("central",)),
     Channel(NodeOffer, "sublet.cluster.v1.offer.{node}", ("reporter",), ("central",)),
     Channel(PodFigures, "sublet.cluster.v1.figures.{node}", ("reporter",), ("central",)),
+    Channel(ServiceProfiles, "sublet.cluster.v1.profiles.{node}", ("central",), ("advisor",)),
     Channel(
         EvictionIntent,
         "sublet.cluster.v1.intent.{node}.{pod_uid}",

@@ -11,6 +11,7 @@ from shared.contracts.bus.rights import (
     READERS_CALLS,
     STAYS,
     STREAMS_OF_NODES,
+    TO_NODES,
 )
 from shared.contracts.deploy.block import Block
 
@@ -32,6 +33,14 @@ def hub() -> Iterator[Block]:
     yield Block(
         r'\{ service: "sublet\.cluster\..*',
         tuple(f'{{ service: "{subject}", accounts: [NODES] }}' for subject in FACTS),
+    )
+    yield Block(
+        r'\{ stream: \{ account: SUBLET, subject: "sublet\.cluster\..*',
+        tuple(f'{{ stream: {{ account: SUBLET, subject: "{subject}" }} }}' for subject in TO_NODES),
+    )
+    yield Block(
+        r'\{ stream: "sublet\.cluster\..*accounts: \[NODES\].*',
+        tuple(f'{{ stream: "{subject}", accounts: [NODES] }}' for subject in TO_NODES),
     )
     reads = (CONFIG_READ, *(f"STREAM.MSG.GET.{stream}" for stream in STREAMS_OF_NODES))
     yield Block(r'\{\{- range list "DIRECT\.GET\.KV_.*', (f"{{{{- range list {_quoted(reads, ' ')} }}}}",))

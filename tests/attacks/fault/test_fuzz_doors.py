@@ -37,6 +37,7 @@ from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
 from shared.contracts.cluster.figures import PodFigures
 from shared.contracts.cluster.offer import NodeOffer
+from shared.contracts.cluster.profiles import ServiceProfiles
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 from shared.contracts.readiness import Health, Readiness
 from shared.contracts.sample import NodeSample
@@ -145,6 +146,10 @@ MESSAGES: dict[str, tuple[Any, dict[str, Any]]] = {
         **ENVELOPE, "measured_at": "2026-01-01T00:00:00Z", "period_s": 15, "node_series": {"a": 1.5},
         "pods": {"uids": ["a"], "namespaces": ["a"], "names": ["a"], "labels": {"b": ["c"]}, "series": {"d": [1]}},
         "containers": {"pods": [0], "names": ["a"], "series": {"e": [None]}},
+    }),
+    "profiles": (ServiceProfiles, {
+        **ENVELOPE, "services": [{"namespace": "a", "name": "b", "targets": {"cpi": 1.5}, "pods": ["a"],
+                                  "kept": {"poor": ["a"]}}],
     }),
 }  # fmt: skip
 LARGEST_POD_BYTES = 16 << 10

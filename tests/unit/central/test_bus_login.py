@@ -22,6 +22,7 @@ from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.adapters.kube.tokens import KubeTokens
 from shared.contracts.bus.subjects import DECISIONS_STREAM, NODE_KV, decision_subject, state_subject, subject_matches
 from shared.contracts.cluster.decision import DecidedObject
+from shared.contracts.cluster.profiles import ServiceProfiles
 from shared.contracts.ids import NAME_PATTERN, node_token
 from shared.contracts.readiness import Readiness, node_config_key
 from shared.errors import Refused, SubletError, Unavailable
@@ -104,6 +105,7 @@ def test_a_node_may_send_its_heartbeat_and_read_its_key(node: str) -> None:
     rights = rights_of(node)
     assert state_subject(Readiness, node) in rights.publish
     assert f"{NODE_KV}.sublet-config.{node_config_key(node)}" in rights.subscribe
+    assert state_subject(ServiceProfiles, node) in rights.subscribe
 
 
 @given(NODES, NODES)
@@ -112,6 +114,7 @@ def test_no_right_of_a_node_covers_what_is_anothers(node: str, other: str) -> No
     token = node_token(other)
     others = [
         state_subject(Readiness, other),
+        state_subject(ServiceProfiles, other),
         f"sublet.cluster.v1.intent.{token}.0a-1",
         f"sublet.cluster.v1.event.eviction.created.default.{token}",
         f"SUBLET.API.DIRECT.GET.KV_sublet-config.$KV.sublet-config.node.{token}",
@@ -122,6 +125,12 @@ def test_no_right_of_a_node_covers_what_is_anothers(node: str, other: str) -> No
     rights = rights_of(node)
     for subject in others:
         assert not [right for right in rights.publish + rights.subscribe if subject_matches(right, subject)]
+
+
+@given(NODES)
+def test_a_node_hears_of_services_and_says_nothing_of_them(node: str) -> None:
+    subject = state_subject(ServiceProfiles, node)
+    assert not [right for right in rights_of(node).publish if subject_matches(right, subject)]
 
 
 @given(NODES)

@@ -13,6 +13,7 @@ from shared.contracts.cluster.offer import (
     ResourceAmounts,
     WindowUsage,
 )
+from shared.contracts.cluster.profiles import IndicatorTargets, ProfiledService, ServiceProfiles
 from shared.contracts.envelope import Reason
 
 AMOUNTS = ResourceAmounts(cpu_millis=4000, memory_bytes=8 << 30)
@@ -45,6 +46,14 @@ def pod_figures(envelope: dict[str, Any]) -> PodFigures:
         containers=FiguredContainers(pods=(0,), names=("main",), series={"container_cpu_usage": (1.5,)}),
         pods_left_out=0,
     )  # fmt: skip
+
+
+def service_profiles(envelope: dict[str, Any]) -> ServiceProfiles:
+    """A node with two pods of a service, of which one is baseline."""
+    targets = IndicatorTargets(cpu_usage_ratio=0.6, cpu_sched_wait=460.0, cpu_pressure=5.0, cpi=1.4)
+    service = ProfiledService(namespace="team-a", name="encode", targets=targets, pods=("1f3a-5b", "1f3a-5c"),
+                              kept={"baseline": ("1f3a-5b",)})  # fmt: skip
+    return ServiceProfiles(**envelope, services=(service,), pods_left_out=1)
 
 
 def decision(envelope: dict[str, Any]) -> Decision:

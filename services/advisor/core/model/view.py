@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from services.advisor.core.model.containers import Containers, once
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
+from services.advisor.core.model.profile import PodProfile
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.layout import SHARE
 
@@ -41,6 +42,8 @@ class ContainerView:
     """It has its NUMA nodes for itself."""
     runnable: float | None = None
     """Runnable tasks; None where not measured."""
+    profile: PodProfile | None = None
+    """What its service is judged by; None: it has no profile, or none is known."""
 
     @property
     def key(self) -> str:

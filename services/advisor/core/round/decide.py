@@ -5,6 +5,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from services.advisor.core.demand.kept import keeping, kept_of, without_kept
 from services.advisor.core.demand.want import wanting
 from services.advisor.core.model.figures import NodeMemory
 from services.advisor.core.model.machine import Bounds, reserved_memory_bytes
@@ -213,10 +214,12 @@ class _RoundBuilder:
             state = last.policy_state if region == SHARE else last.region_states.get(region)
         if state is None:
             state = self.chosen.learned.get(region)
-        self.states[region], demand = judged(policy, state, view, self.now_s, self.chosen.settings)
+        kept = kept_of(view.containers)
+        seen = without_kept(view, kept)
+        self.states[region], demand = judged(policy, state, seen, self.now_s, self.chosen.settings)
         if self.rules.says_why:
             demand = worded(policy, demand)
-        self.demands[region] = wanting(demand, view)
+        self.demands[region] = keeping(wanting(demand, view), kept)
         return self.demands[region]
 
     def _round(self, sizes: PoolSizes, provision: Provision | None, isolation: Isolation) -> Round:

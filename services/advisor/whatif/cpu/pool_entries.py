@@ -7,7 +7,9 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from services.advisor.core.demand.cpu import DEFAULT_RULE, estimate_cores, requested_cores, total_cores
+from services.advisor.core.demand.kept import lends
 from services.advisor.core.model.figures import Figures, Resident
+from services.advisor.core.model.profile import PodProfile
 from services.advisor.core.model.ramp import RampPace
 from services.advisor.core.model.region import Region, part_in
 from services.advisor.core.model.shape import Footprint, NodeCpus, Shape
@@ -141,7 +143,12 @@ class _DescribedNode:
             bound=one.numa_binding,
             exclusive=one.numa_exclusive,
             runnable=one.nr_runnable,
+            profile=self._profile(one.pod),
         )
+
+    def _profile(self, pod: str) -> PodProfile | None:
+        told = self._question.service_profiles.get(pod)
+        return None if told is None else PodProfile(pod, kept_for="poor" if told.performance == "poor" else "")
 
     def needs(self, before: Provision, isolated: Collection[str]) -> list[Need]:
         """One need for each region when these pods are isolated."""
@@ -159,8 +166,7 @@ class _DescribedNode:
         return Need(region, footprint, required, self._effective(region, before), reclaimable)
 
     def _lends(self, container: ContainerView) -> bool:
-        profile = self._question.service_profiles.get(container.pod)
-        return self._question.enable_reclaim and (profile is None or profile.performance != "poor")
+        return self._question.enable_reclaim and lends(container)
 
     def _estimate(self, container: ContainerView) -> float:
         if not self._lends(container):

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from shared.contracts.bus.channels import CHANNELS
-from shared.contracts.bus.rights import STREAMS_OF_NODES
+from shared.contracts.bus.rights import STREAMS_OF_NODES, TO_NODES
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, NODE_API, NODE_KV
 from shared.contracts.cluster.figures import MAX_FIGURES_BYTES
 from shared.contracts.ids import node_token
@@ -121,6 +121,7 @@ def rights_of(node: str) -> BusRights:
     reads = [f"{NODE_API}.DIRECT.GET.KV_{CONFIG_BUCKET}.$KV.{key}" for key in keys]
     reads += [f"{NODE_API}.STREAM.MSG.GET.{stream}" for stream in STREAMS_OF_NODES]
     hears = [f"{NODE_KV}.{key}" for key in keys] + [f"_INBOX_{who}.{token}.>" for who in ("cli", "node")]
+    hears += [one.subject(node=token) for one in CHANNELS if one.subject() in TO_NODES]
     return BusRights(publish=(*says, *reads), subscribe=tuple(hears))
 
 

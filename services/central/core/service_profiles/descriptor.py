@@ -32,7 +32,9 @@ SENTINEL: Final = "spd.katalyst.kubewharf.io/baselineSentinel"
 EXTENDED_SENTINEL: Final = "spd.katalyst.kubewharf.io/extendedBaselineSentinel"
 MADE_LABEL: Final = "sublet.io/made-for"
 """On a descriptor that central has made: the UID of its Deployment. Others are nobody's to delete."""
+UPPER_BOUND: Final = "UpperBound"
 MAX_INDICATORS: Final = 64
+MAX_LEVELS: Final = 8
 MAX_CHARACTERS: Final = 253
 
 Text = Annotated[str, Field(max_length=MAX_CHARACTERS)]
@@ -45,15 +47,30 @@ class _Part(BaseModel):
     model_config = ConfigDict(frozen=True, strict=True, alias_generator=to_camel, allow_inf_nan=False)
 
 
+class IndicatorLevel(_Part):
+    """A bound of an indicator, above which (UpperBound) the service does poorly."""
+
+    indicator_level: Text = ""
+    value: float | None = None
+
+
 class NamedIndicator(_Part):
     """An indicator by which the service is judged."""
 
     name: Text
+    indicators: Annotated[list[IndicatorLevel], Field(max_length=MAX_LEVELS)] | None = None
+
+    @property
+    def upper_bound(self) -> float | None:
+        """The least of those that are given; None: there is none."""
+        bounds = [one.value for one in self.indicators or () if one.indicator_level == UPPER_BOUND]
+        return min((value for value in bounds if value is not None), default=None)
 
 
-class ExtendedIndicator(NamedIndicator):
-    """One with a baseline of its own."""
+class ExtendedIndicator(_Part):
+    """One with a baseline of its own; nobody here reads what it says."""
 
+    name: Text
     baseline_percent: Percent | None = None
 
 

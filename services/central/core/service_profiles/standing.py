@@ -62,6 +62,12 @@ def _sentinel(percent: int | None, pods: Sequence[ServicePod]) -> dict[str, str]
     return None if found is None else {"timeStamp": _time(found.created_s), "podName": found.name}
 
 
+def indicators_now(seen: DescriptorSeen, pods: Sequence[PodStanding], now_s: float) -> dict[str, float]:
+    """What the service's indicators are now, by name, of those that its nodes tell."""
+    fresh = [pod for pod in pods if now_s - pod.at_s <= FRESH_S]
+    return {one["name"]: one["current"] for one in _indicators(seen, fresh)}
+
+
 def standing(seen: DescriptorSeen, pods: Sequence[PodStanding], now_s: float, window_s: float) -> dict[str, Any]:
     """The status of a descriptor, but for its conditions."""
     fresh = [pod for pod in pods if now_s - pod.at_s <= FRESH_S]

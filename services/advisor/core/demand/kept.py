@@ -1,0 +1,89 @@
+"""`keeping` makes what some pods asked for and leave idle a part of the demand, whichever policy judged it.
+
+Upstream counts such a pod by its request (docs/facts/service-profiles.md#what-nodes-do-with-descriptors). Here it
+counts at least that: one that uses more than it asked for is not given less for being kept.
+"""
+
+import math
+from dataclasses import dataclass, replace
+
+from services.advisor.core.model.containers import once
+from services.advisor.core.model.reasons import Reasons
+from services.advisor.core.model.view import ContainerView, View
+from services.advisor.core.policy import Demand
+from shared.contracts.envelope import Reason
+
+NAMED_SERVICES = 8
+"""Named in the reason; a node of hundreds would else make each advice long."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptIdle:
+    """What containers of one region asked for and leave idle, which is not lent, and of which services they are."""
+
+    cores: float = 0.0
+    memory_bytes: int = 0
+    of_services: tuple[tuple[str, float], ...] = ()
+    """By service and why, the cores; ascending."""
+
+
+NOTHING_KEPT = KeptIdle()
+
+
+def lends(container: ContainerView) -> bool:
+    """Whether what the container leaves idle may be lent."""
+    return container.profile is None or not container.profile.kept_for
+
+
+@once
+def kept_of(containers: tuple[ContainerView, ...]) -> KeptIdle:
+    """What these containers keep. One that is not measured counts what it asked for anyway, with every policy."""
+    keeping_ones = [container for container in containers if not lends(container)]
+    if not keeping_ones:
+        return NOTHING_KEPT
+    by_service: dict[str, list[float]] = {}
+    for container in keeping_ones:
+        if container.profile is not None:
+            name = f"{container.profile.service} ({container.profile.kept_for})"
+            by_service.setdefault(name, []).append(_idle_cores(container))
+    sums = tuple((name, math.fsum(cores)) for name, cores in sorted(by_service.items()))
+    return KeptIdle(math.fsum(_idle_cores(one) for one in keeping_ones), sum(map(_idle_bytes, keeping_ones)), sums)
+
+
+def _idle_cores(container: ContainerView) -> float:
+    # CPUs of a dedicated pod are its own, and one without them counts its request with every policy.
+    if container.qos != "shared_cores" or container.cpu.usage_cores is None:
+        return 0.0
+    return max(0.0, container.request_cores - container.cpu.usage_cores)
+
+
+def _idle_bytes(container: ContainerView) -> int:
+    known = [figure for figure in container.memory.all if figure is not None]
+    return max(0, container.request_bytes - sum(known)) if known else 0
+
+
+def without_kept(view: View, kept: KeptIdle) -> View:
+    """The view as the policy judges it: of its pool, what is kept idle is nobody's to fill."""
+    if view.size_cpus is None or not kept.cores:
+        return view
+    return replace(view, size_cpus=max(1, view.size_cpus - math.floor(kept.cores)))
+
+
+def keeping(demand: Demand, kept: KeptIdle) -> Demand:
+    """The demand, with what is kept on top. Nothing is kept: the same demand."""
+    if not kept.of_services:
+        return demand
+    why = Reasons(lambda: (*demand.why, _reason(kept)))
+    return replace(
+        demand, cores=demand.cores + kept.cores, memory_bytes=demand.memory_bytes + kept.memory_bytes, why=why
+    )
+
+
+def _reason(kept: KeptIdle) -> Reason:
+    largest_first = sorted(kept.of_services, key=lambda one: (-one[1], one[0]))
+    named = {name: round(cores, 6) for name, cores in largest_first[:NAMED_SERVICES]}
+    return Reason(
+        rule="service profiles: what these pods asked for and leave idle is not lent",
+        numbers={**named, "cores": round(kept.cores, 6), "memory_bytes": kept.memory_bytes,
+                 "services": len(kept.of_services)},
+    )  # fmt: skip
