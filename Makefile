@@ -13,7 +13,7 @@ VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-vm-brief test-compose test-kubernetes test-kubernetes-all test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -58,10 +58,13 @@ test-sim-soak: $(STAMP)  ## a virtual hour of the simulated machine, and ten rea
 	$(BIN)/python -m pytest -m "slow or soak" -n0 tests/e2e/test_sim_soak.py
 
 test-vm: rig-vm          ## the quick start on 48 CPUs of an emulated machine; as root on Debian 12, takes 16 min and 0.7 GB of cache
-	$(BIN)/python -m pytest -m vm tests/vm
+	$(BIN)/python -m pytest -m vm tests/vm --ignore tests/vm/test_node_vm.py
 
 test-vm-brief: rig-vm    ## the same without its longest story, over-commit, which keeps 48 emulated CPUs busy for 8 min
-	$(BIN)/python -m pytest -m vm tests/vm --ignore tests/vm/test_overcommit_vm.py
+	$(BIN)/python -m pytest -m vm tests/vm --ignore tests/vm/test_overcommit_vm.py --ignore tests/vm/test_node_vm.py
+
+test-vm-kubelet: rig-vm rig-kubernetes  ## a whole node of 48 emulated CPUs: systemd, containerd, kubelet; as root on Debian 12
+	$(BIN)/python -m pytest -m vm tests/vm/test_node_vm.py
 
 test-compose: rig-compose  ## deploy/compose on a container engine of its own; as root on Debian 12, the first time takes 6 min more
 	$(BIN)/python -m pytest -m compose tests/compose

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 import yaml
 from kube_rig.cluster import Cluster, CommandError
-from kube_rig.product import CHART, LABELS, NAMESPACE, RELEASE, VALUES, Product
+from kube_rig.installation import CHART, LABELS, NAMESPACE, RELEASE, VALUES
+from kube_rig.product import Product
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 

@@ -12,8 +12,9 @@ from typing import Any
 
 import pytest
 from kube_rig.cluster import Cluster, CommandError
+from kube_rig.installation import CHART, NAMESPACE, RELEASE
 from kube_rig.node import NODE
-from kube_rig.product import CHART, NAMESPACE, RELEASE, Product
+from kube_rig.product import Product
 from rig_parts import until
 
 from shared.contracts.kube.quantities import parse_millis

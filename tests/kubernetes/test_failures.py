@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 from kube_rig.cluster import Cluster, CommandError, ready
 from kube_rig.component import Component
-from kube_rig.product import NAMESPACE, Product
+from kube_rig.installation import NAMESPACE
+from kube_rig.product import Product
 from rig_parts import until
 
 from shared.adapters.clock import SystemClock

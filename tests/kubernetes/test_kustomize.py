@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 from kube_rig.cluster import Cluster
-from kube_rig.product import NAMESPACE, Product
+from kube_rig.installation import NAMESPACE
+from kube_rig.product import Product
 from rig_parts import until
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]

@@ -8,13 +8,30 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
 from kube_rig.cluster import Cluster
 from kube_rig.node import NODE
 from kube_rig.product import Product
+from kube_rig.tutorial import (
+    CREATED,
+    LOAD,
+    LOAD_SCOPE,
+    MEMORY,
+    OVERCOMMIT,
+    QUICK_START,
+    SUCCEEDED,
+    Document,
+    configure,
+    forget,
+    free_memory_threshold,
+    lines_of,
+    node_taints,
+    ours_of_the_node,
+    printed_taint,
+    taints,
+)
 from rig_parts import until
 
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
@@ -25,11 +42,10 @@ pytestmark = [
     pytest.mark.skipif(len(os.sched_getaffinity(0)) != 2, reason="its numbers are those of two CPUs"),
 ]
 
-QUICK_START = Path(__file__).parent / "quick_start"
 TRANSCRIPT = Path(__file__).parents[2] / "out/kubernetes/quick-start.txt"
 ALL, HALF = "0-1", {"0", "1"}
 IDLE_MILLIS, FLOOR_MILLIS = 1700, 1000
-FALL_LIMIT_S, RISE_LIMIT_S, EVICT_LIMIT_S, CONFIG_LIMIT_S, TAINT_LIMIT_S = 30.0, 150.0, 60.0, 20.0, 60.0
+FALL_LIMIT_S, RISE_LIMIT_S, EVICT_LIMIT_S, TAINT_LIMIT_S = 30.0, 150.0, 60.0, 60.0
 LOAD_LIMIT_S = 120.0
 HASTE = {
     "settings": {
@@ -47,15 +63,8 @@ HASTE = {
 }
 """What would make one wait, shortened; and tenants stay young for as long as the story lasts."""
 LARGER, SMALLER, CROWDING = "reclaimed-large-pod-2", "reclaimed-large-pod-1", "shared-large-pod-2"
-OVERCOMMIT = "reclaimed-resource-pressure-eviction-plugin"
-MEMORY = "memory-pressure-eviction-plugin"
-LOAD, LOAD_SCOPE = "cpu-pressure-eviction-plugin", "cpu.load.1min.container"
-CREATED = "Successfully create eviction; reason: met threshold in scope: {scope} from plugin: {plugin}"
-SUCCEEDED = "Evicted pod has been deleted physically; reason: met threshold in scope: {scope} from plugin: {plugin}"
 BALLAST_MIB, MARGIN_MIB = 1500, 700
 MIB = 1 << 20
-
-Document = dict[str, Any]
 
 
 def quick_start_pod(name: str, amounts: dict[str, str]) -> Document:
@@ -98,12 +107,6 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
 @pytest.fixture(autouse=True)
 def told(sublet: Product, request: pytest.FixtureRequest) -> None:
     sublet.say(request.node.name.removeprefix("test_").replace("_", " "))
-
-
-def lines_of(sublet: Product, pod: str) -> list[tuple[str, str]]:
-    """Reason and message of the pod's eviction Events, in the order of the tutorial."""
-    said = [re.split(r"\s{2,}", line) for line in sublet.evict_lines() if f"pod/{pod} " in line]
-    return sorted((words[3], words[5]) for words in said if words[3] in ("EvictCreated", "EvictSucceeded"))
 
 
 def test_after_the_installation_the_node_offers_what_it_does_not_use(sublet: Product) -> None:
@@ -229,61 +232,7 @@ def test_an_uninstalled_product_leaves_cluster_and_node_as_they_were(sublet: Pro
     cluster.kubectl("delete", "--kustomize", str(QUICK_START.parents[2] / "deploy/k8s/crds"), "--wait")
 
 
-def configure(sublet: Product, objects: str, kind: str) -> None:
-    """Create configuration objects, and wait until the node says that it has applied them."""
-    sublet.type("create", "--filename", "-", given=objects)
-
-    def applied() -> bool:
-        status = sublet.cluster.get(kind, "default").get("status", {})
-        return (status.get("targetNodes"), status.get("updatedTargetNodes")) == (1, 1)
-
-    until(applied, CONFIG_LIMIT_S, f"{kind}/default on every node")
-    sublet.type("get", kind)
-
-
-def forget(sublet: Product, *kinds: str) -> None:
-    """Delete configuration objects; the node goes back to its defaults."""
-    sublet.type("delete", ",".join(("kcc", *kinds)), "--all", "--wait")
-
-
-def free_memory_threshold(threshold_bytes: int) -> tuple[Document, Document]:
-    """The node is short of memory below this: this machine cannot be filled to the kernel's own mark in a test."""
-    group, version = "config.katalyst.kubewharf.io", "v1alpha1"
-    target = {"group": group, "resource": "adminqosconfigurations", "version": version}
-    memory = {"systemFreeMemoryThresholdMinimum": str(threshold_bytes)}
-    config = {"evictionConfig": {"memoryPressureEvictionConfig": memory}}
-    about: Document = {"apiVersion": f"{group}/{version}", "metadata": {"name": "qos-configuration"}}
-    return (
-        about | {"kind": "KatalystCustomConfig", "spec": {"targetType": target}},
-        about | {"kind": "AdminQoSConfiguration", "metadata": {"name": "default"}, "spec": {"config": config}},
-    )
-
-
-def printed_taint(which: int) -> Document:
-    """The tutorial's, in its order."""
-    printed = yaml.safe_load((QUICK_START / "node-taints.yaml").read_text().split("---")[which])
-    found: Document = printed["taints"][0]
-    return found
-
-
 def meminfo(name: str) -> int:
     """Bytes."""
     (kib,) = re.findall(rf"(?m)^{name}:\s+(\d+) kB$", Path("/proc/meminfo").read_text())
     return int(kib) << 10
-
-
-def taints(sublet: Product) -> list[Document]:
-    """Of the CustomNodeResource."""
-    found: list[Document] = sublet.resource().get("spec", {}).get("taints", [])
-    return found
-
-
-def node_taints(sublet: Product) -> list[Document]:
-    """Of the Node."""
-    found: list[Document] = sublet.cluster.get("node", NODE)["spec"].get("taints", [])
-    return found
-
-
-def ours_of_the_node(sublet: Product) -> set[str]:
-    """The keys of the Node's taints that are Sublet's."""
-    return {one["key"] for one in node_taints(sublet) if "katalyst" in one["key"]}

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 from kube_rig.cluster import Cluster
-from kube_rig.product import NAMESPACE, Product
+from kube_rig.installation import NAMESPACE
+from kube_rig.product import Product
 from rig_parts import until
 from test_quick_start import ALL, FALL_LIMIT_S, HALF, HASTE, RISE_LIMIT_S, quick_start_pod
 

@@ -6,26 +6,32 @@ import subprocess
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from rig.packages import RigMissing
-
-from kube_rig.isolation import Isolation
 
 START_LIMIT_S, STOP_LIMIT_S = 60.0, 20.0
 POLL_S = 0.05
 _LAST_WORDS = 3000
 
 
+class Place(Protocol):
+    """Where programs run."""
+
+    def command(self, words: Sequence[str | Path]) -> list[str]:
+        """The words that run a program there; it ends with the thread that starts it."""
+
+
 class Component:
     """One program; it ends with the thread that starts it, however that ends."""
 
     def __init__(
-        self, isolation: Isolation, words: Sequence[str | Path], log: Path, ready: Callable[[], bool], *, tries: int = 1
+        self, place: Place, words: Sequence[str | Path], log: Path, ready: Callable[[], bool], *, tries: int = 1
     ) -> None:
         self.words = list(words)
         """The command line; what a test changes holds from the next start."""
         self.log = log
-        self._isolation = isolation
+        self._place = place
         self._ready = ready
         self._tries = tries
         self._process: subprocess.Popen[bytes] | None = None
@@ -50,7 +56,7 @@ class Component:
             raise RuntimeError(f"{self.name} runs already, as process {self.pid}")
         with self.log.open("ab") as out:
             self._process = subprocess.Popen(
-                self._isolation.command(self.words), stdin=subprocess.DEVNULL, stdout=out, stderr=out
+                self._place.command(self.words), stdin=subprocess.DEVNULL, stdout=out, stderr=out
             )
         if wait:
             self.wait_ready()

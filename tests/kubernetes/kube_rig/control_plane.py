@@ -9,8 +9,8 @@ import yaml
 
 from kube_rig.answers import answers
 from kube_rig.certificates import Authority
-from kube_rig.component import Component
-from kube_rig.isolation import API_SERVICE_IP, NODE_IP, SERVICE_NETWORK, Isolation
+from kube_rig.component import Component, Place
+from kube_rig.isolation import API_SERVICE_IP, NODE_IP, SERVICE_NETWORK
 
 API_PORT, MANAGER_PORT, SCHEDULER_PORT, ETCD_HEALTH_PORT = 6443, 10257, 10259, 2381
 API_SERVER = f"https://{NODE_IP}:{API_PORT}"
@@ -44,14 +44,12 @@ class ControlPlane:
             one.kill()
 
 
-def build_control_plane(
-    isolation: Isolation, programs: Mapping[str, Path], authority: Authority, folder: Path
-) -> ControlPlane:
+def build_control_plane(place: Place, programs: Mapping[str, Path], authority: Authority, folder: Path) -> ControlPlane:
     """The programs, not started yet; their files lie below `folder`."""
 
     def component(name: str, flags: Mapping[str, object], port: int, path: str, *, secure: bool = True) -> Component:
         words: list[str | Path] = [programs[name], *(f"--{flag}={value}" for flag, value in flags.items())]
-        return Component(isolation, words, folder / f"logs/{name}.log", lambda: answers(port, path, secure=secure))
+        return Component(place, words, folder / f"logs/{name}.log", lambda: answers(port, path, secure=secure))
 
     scheduler_config = folder / "scheduler.yaml"
     write_scheduler_config(scheduler_config, client(authority, folder, "system:kube-scheduler"))

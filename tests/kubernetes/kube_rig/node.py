@@ -10,7 +10,7 @@ from rig.packages import run
 
 from kube_rig.answers import answers
 from kube_rig.certificates import Authority
-from kube_rig.component import Component
+from kube_rig.component import Component, Place
 from kube_rig.control_plane import client
 from kube_rig.images import Images
 from kube_rig.isolation import NODE_IP, POD_NETWORK, Isolation
@@ -26,7 +26,7 @@ _EVICTION_HARD = {"memory.available": "100Mi"} | dict.fromkeys(
     ("nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree"), "1%"
 )
 """Kubelet's own for memory; how full the machine's disk is must not matter."""
-_NETWORK = {
+NETWORK = {
     "cniVersion": "0.4.0",
     "name": "pods",
     "plugins": [
@@ -127,21 +127,16 @@ def build_node(
 
     network = folder / "cni"
     network.mkdir()
-    (network / "10-pods.conflist").write_text(json.dumps(_NETWORK, indent=1))
+    (network / "10-pods.conflist").write_text(json.dumps(NETWORK, indent=1))
     runtime_config = folder / "containerd.toml"
     runtime_config.write_text(
         _CONTAINERD.format(root=cache / "containerd", socket=RUNTIME_SOCKET, pause=images.pause.name,
                            cni_programs=CNI_PROGRAMS, cni_folder=network)
     )  # fmt: skip
-    names_config = folder / "Corefile"
-    names_config.write_text(
-        _COREDNS.format(address=NODE_IP, port=DNS_HEALTH_PORT, domain=DOMAIN,
-                        kubeconfig=client(authority, folder, "coredns", ["system:masters"]))
-    )  # fmt: skip
-    kubelet_config = folder / "kubelet.json"
-    kubelet_config.write_text(json.dumps(_kubelet_config(authority), indent=1))
+    kubelet_file = folder / "kubelet.json"
+    kubelet_file.write_text(json.dumps(kubelet_config(authority), indent=1))
     kubelet_client = client(authority, folder, f"system:node:{NODE}", ["system:nodes"])
-    kubelet: list[str | Path] = [programs["kubelet"], f"--config={kubelet_config}", f"--kubeconfig={kubelet_client}",
+    kubelet: list[str | Path] = [programs["kubelet"], f"--config={kubelet_file}", f"--kubeconfig={kubelet_client}",
                f"--hostname-override={NODE}", f"--node-ip={NODE_IP}"]  # fmt: skip
     proxy: list[str | Path] = [programs["kube-proxy"], f"--kubeconfig={client(authority, folder, 'system:kube-proxy')}",
              f"--hostname-override={NODE}", f"--cluster-cidr={POD_NETWORK}", "--proxy-mode=iptables",
@@ -157,19 +152,30 @@ def build_node(
                           lambda: answers(KUBELET_HEALTH_PORT, "/healthz", secure=False), tries=10),
         kube_proxy=Component(isolation, proxy, logs / "kube-proxy.log",
                              lambda: answers(PROXY_HEALTH_PORT, "/healthz", secure=False)),
-        coredns=Component(isolation, [programs["coredns"], "-conf", names_config], logs / "coredns.log",
-                          lambda: answers(DNS_HEALTH_PORT, "/health", secure=False)),
+        coredns=build_names(isolation, programs, authority, folder),
     )  # fmt: skip
 
 
-def _kubelet_config(authority: Authority) -> dict[str, object]:
-    server = authority.sign("kubelet", NODE, addresses=[f"DNS:{NODE}", f"IP:{NODE_IP}"])
+def build_names(place: Place, programs: Mapping[str, Path], authority: Authority, folder: Path) -> Component:
+    """Who resolves the names of Services, not started yet."""
+    config = folder / "Corefile"
+    config.write_text(
+        _COREDNS.format(address=NODE_IP, port=DNS_HEALTH_PORT, domain=DOMAIN,
+                        kubeconfig=client(authority, folder, "coredns", ["system:masters"]))
+    )  # fmt: skip
+    return Component(place, [programs["coredns"], "-conf", config], folder / "logs/coredns.log",
+                     lambda: answers(DNS_HEALTH_PORT, "/health", secure=False))  # fmt: skip
+
+
+def kubelet_config(authority: Authority, ip: str = NODE_IP) -> dict[str, object]:
+    """What kubelet is told on a node of this address; its certificate is made along with it."""
+    server = authority.sign("kubelet", NODE, addresses=[f"DNS:{NODE}", f"IP:{ip}"])
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "address": NODE_IP,
+        "address": ip,
         "port": KUBELET_PORT,
-        "healthzBindAddress": NODE_IP,
+        "healthzBindAddress": ip,
         "healthzPort": KUBELET_HEALTH_PORT,
         "authentication": {
             "anonymous": {"enabled": False},
