@@ -5,7 +5,7 @@ When samples stop, one cautious advice follows and then silence, so that qrm's l
 while: canonical decides, and the health says so.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -241,9 +241,8 @@ class AdvisorApp:
         if self._passed_over:
             retry_in_s = max(0.0, self._passed_over.retry_at_s - self._clock.monotonic())
             problems.append(f"{self._passed_over.why}; canonical decides, again from {retry_in_s:.0f} s on")
-        uids = {container.uid for container in self._input.view.containers}
         # As with allocations that are too old: the settings hold, and the advisor stays well.
-        unheard = self._profiles.stale(self._choice.settings.service_profiles, uids)
+        unheard = self._profiles.stale(self._choice.settings.service_profiles, self._uids())
         why = "; ".join([*problems, *self._unplaced(), *([unheard] if unheard else [])])
         return ServiceHealth(service=NAME, ok=not problems, why=why, input_age_s=self._age_s(self._input))
 
@@ -253,6 +252,9 @@ class AdvisorApp:
             return []
         words = f"the newest usable sample is {age_s:.1f} s old, {bound_s:g} s is the bound"
         return [f"{words}; {self._skipped}" if self._skipped else words]
+
+    def _uids(self) -> Collection[str]:
+        return {container.uid for container in self._input.view.containers} if self._input else ()
 
     def _unplaced(self) -> list[str]:
         """A sentence where the newest allocation is too old: it costs precision, not safety; the advisor stays well."""
@@ -276,7 +278,8 @@ class AdvisorApp:
             "input": [] if newest is None else list(newest.based_on),
             "input_age_s": None if newest is None else self._age_s(newest),
             "allocation_age_s": slot.age_s if slot else None,
-            "service_profiles": self._profiles.state(self._choice.settings.service_profiles),
+            "service_profiles": self._profiles.state(self._choice.settings.service_profiles, self._uids()),
+            "takes_targets": self._choice.policy.takes_targets,
             "fresh": newest is not None and newest.view.fresh,
         }
 

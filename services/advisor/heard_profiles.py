@@ -43,7 +43,7 @@ class HeardProfiles:
             f"service_profiles.max_age_s is {settings.max_age_s:g}; the node's own settings hold for them"
         )
 
-    def state(self, settings: HeardProfileSettings) -> Mapping[str, Any] | None:
+    def state(self, settings: HeardProfileSettings, uids: Collection[str]) -> Mapping[str, Any] | None:
         """What is in force, for who asks; None where services have no say."""
         if not settings.enabled:
             return None
@@ -52,6 +52,7 @@ class HeardProfiles:
         return {
             "age_s": self._told.age_s if self._told else None,
             "in_force": bool(self.profiles(settings)),
+            "stale": self.stale(settings, uids),
             "services": [one.model_dump(mode="json", exclude_none=True) for one in services],
         }
 

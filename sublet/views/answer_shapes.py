@@ -141,6 +141,21 @@ class _QuotaBurst(_Shape):
     containers: list[_MovingQuota]
 
 
+class _ProfiledService(_Shape):
+    namespace: str
+    name: str
+    targets: dict[str, Number]
+    pods: list[str]
+    kept: dict[str, list[str]]
+
+
+class _ServiceProfiles(_Shape):
+    age_s: Number | None
+    in_force: bool
+    stale: str
+    services: list[_ProfiledService]
+
+
 class _CentralConfig(_Shape):
     refused: str | None = None
     file: str | None = None
@@ -166,6 +181,7 @@ _PARTS: Mapping[str, Mapping[str, Any]] = {
         "batch": _Batch,
         "mid": _Mid,
     },
+    "advisor": {"service_profiles": _ServiceProfiles, "takes_targets": bool, "policy": str},
     "central": {"config": _CentralConfig},
     "qrm": {"topology": list[list[int]], "offline_cpus": str, "quota_burst": _QuotaBurst},
 }

@@ -78,6 +78,8 @@ class Policy(Generic[C, S]):
     """own: a smaller demand is followed at once, and whole."""
     shape: ShapeName = "partitioned"
     """The shape that `advisor.shape: auto` gives to nodes with this policy."""
+    takes_targets: bool = False
+    """Whether targets of services' profiles (`ContainerView.profile`) go before those of its settings."""
     past: PolicyPast[S] | None = None
     """None: what it has learned is forgotten with each start of the advisor."""
 

@@ -65,4 +65,6 @@ def _target(view: View, settings: DynamicQuotaSettings) -> TargetInForce:
     return own if asked is None or asked.value >= own.value else asked
 
 
-POLICY = Policy(name="dynamic_quota", settings=DynamicQuotaSettings, start=lambda: None, judge=judge)
+POLICY = Policy(
+    name="dynamic_quota", settings=DynamicQuotaSettings, start=lambda: None, judge=judge, takes_targets=True
+)

@@ -144,4 +144,4 @@ def _used_cores(view: View) -> float | None:
     return total_cores(known) if known else None
 
 
-POLICY = Policy(name="rama", settings=RamaSettings, start=State, judge=judge)
+POLICY = Policy(name="rama", settings=RamaSettings, start=State, judge=judge, takes_targets=True)

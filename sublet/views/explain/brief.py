@@ -5,6 +5,7 @@ from textwrap import wrap
 from typing import Any
 
 from sublet.views.explain.chain import Document
+from sublet.views.explain.profile import profile_words
 from sublet.views.explain.sentence import limit_name, pod_sentence
 from sublet.views.figures import UNKNOWN, amount, cores, memory, moment_of
 
@@ -37,6 +38,8 @@ def _rows(document: Document) -> Iterator[tuple[str, str]]:
         yield "runs on", _place(document["placement"])
         yield "uses", _use(document["sample"])
         yield "asks for", f"{cores(pod['cpu_request_millis'] / 1000)} cores, {memory(pod['memory_request_bytes'])}"
+        if service := list(profile_words(document.get("profile"))):
+            yield "service", "; ".join(service)
         yield from _limits(document.get("outlook") or [])
     for row in document.get("refusals", ())[:3]:
         yield "not evicted", f"{row['last_age_s']:.0f} s ago, {row['guard']}: {row['why']}"

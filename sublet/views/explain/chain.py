@@ -16,6 +16,7 @@ from sublet.views.explain.batch import batch_part
 from sublet.views.explain.burst import burst_part
 from sublet.views.explain.evictor import outlook_part, refusals_part
 from sublet.views.explain.mid import mid_part
+from sublet.views.explain.profile import profile_part
 from sublet.views.facts import NodeFacts
 from sublet.views.usage import Usage, pod_usage, pool_rows
 
@@ -48,6 +49,8 @@ def chain(
             document["mid"] = mid
         if (burst := burst_part(facts, reading.pod)) is not None:
             document["burst"] = burst
+        if (profile := profile_part(facts, reading.pod)) is not None:
+            document["profile"] = profile
         document["sample"] = _sample(facts, reading)
         document["outlook"] = outlook_part(facts, reading.pod.key, reading.pod.uid)
         document["paused"] = next((why for kind, why in conditions(facts) if kind == "EvictionsPaused"), None)

@@ -8,6 +8,7 @@ from sublet.views.explain.burst import burst_lines
 from sublet.views.explain.chain import Document
 from sublet.views.explain.evictor import outlook_lines
 from sublet.views.explain.mid import mid_lines
+from sublet.views.explain.profile import profile_lines
 from sublet.views.explain.sentence import ended_words
 from sublet.views.figures import UNKNOWN, amount, cores, memory, moment_of, number, value_text
 
@@ -22,6 +23,7 @@ def lines(document: Document) -> Iterator[str]:
         yield from batch_lines(document.get("batch"))
         yield from mid_lines(document.get("mid"))
         yield from burst_lines(document.get("burst"))
+        yield from profile_lines(document.get("profile"))
         yield from _sample_lines(document["sample"])
         yield from outlook_lines(document)
     else:
