@@ -395,6 +395,6 @@ class QrmApp:
         The sets stay until the groups are removed.
         """
         await self._wire.stop()
-        self._restorer.end_quotas(self._inventory.pods)
+        self._restorer.leave(self._inventory.pods)
         if self._ports.lease is not None:
             await self._ports.lease.stop()

@@ -173,6 +173,10 @@ class PodGroups(Protocol):
         """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written."""
         ...
 
+    def leave(self) -> Sequence[Problem]:
+        """Give back what outlives the groups where these end with Sublet, as on one host; what could not be written."""
+        ...
+
     def end_quotas(self, pods: Sequence[Pod]) -> Sequence[Problem]:
         """Give tenants the quotas back that kubelet gave them; what could not be written."""
         ...

@@ -40,6 +40,16 @@ class GroupRestorer:
             left = [str(error)]
         self._conditions.set("QuotasRaised", "; ".join(left[:3]))
 
+    def leave(self, pods: Sequence[Pod]) -> None:
+        """Bring back what must not stay while no qrm runs here; the rest stays for the next life, or ends by itself."""
+        self.end_quotas(pods)
+        try:
+            left = [f"{problem.group}: {problem.why}" for problem in self._groups.leave()]
+        except OSError as error:
+            left = [str(error)]
+        if left:
+            log.warning("devices.not_given_back", why="; ".join(left[:3]))
+
     def restore(self, pods: Sequence[Pod], now_s: float) -> None:
         """Restore what is owed, once the node has observed for a moment; what fails is tried again at the next pass."""
         if not self.owed:

@@ -6,10 +6,14 @@ from pathlib import Path
 
 import pytest
 from plain_cgroups import PlainCgroups
+from qrm_world import TUTORIAL_NODE
 
 from services.qrm.adapters.checkpoint.former_values import FormerValuesFile
 from services.qrm.adapters.devices.disk_tuning import READ_ONLY, DiskTuning
 from services.qrm.adapters.devices.queues import DiskQueues
+from services.qrm.adapters.kernel.groups import CgroupGroups
+from services.qrm.adapters.kernel.machine import HostMachine
+from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.core.checkpoint import FormerValue
 from services.qrm.core.devices.disk_lines import (
     NO_DISK_RULES,
@@ -20,11 +24,17 @@ from services.qrm.core.devices.disk_lines import (
     DiskRules,
     read_lines,
 )
+from services.qrm.core.isolation.rules import NodeRules
+from services.qrm.core.placement.arrangement import Node, arrange_floor
+from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.former_values import FormerValues
 from services.qrm.sections.disks import DisksSettings
 from shared.adapters.host.cgroup import Cgroups
 from shared.core.cgroups.block_io import DISK_KNOBS
 from shared.core.cgroups.knobs import Version
+from shared.core.cgroups.kubelet_layout import KubeletLayout
+from shared.core.cgroups.layout import Layout, OwnLayout
+from shared.core.cpus.cpuset import CpuSet
 
 QOS = CostQos(ctrl="user", rpct=95.0, rlat_us=5000, wpct=90.5, wlat_us=7000, min=50.0, max=150.0)
 MODEL = CostModel("user", 6, 5, 4, 3, 2, 1)
@@ -253,6 +263,31 @@ def test_a_value_that_cannot_be_read_is_left_for_it_could_not_be_given_back(disk
 def test_a_disk_with_an_odd_number_is_left_out(disks: Disks, text: str) -> None:
     (disks.root / "sys/block/sda/dev").write_text(text)
     assert [disk.name for disk in DiskQueues(disks.root).disks()] == ["nvme0n1"]
+
+
+@pytest.mark.parametrize(("layout", "left"), [(OwnLayout(), "75000"), (KubeletLayout("cgroupfs"), "5")], ids=type)
+def test_who_leaves_one_host_gives_back_and_in_a_cluster_the_next_life_goes_on(
+    disks: Disks, layout: Layout, left: str
+) -> None:
+    machine = HostMachine(disks.cgroups, lambda: TUTORIAL_NODE)
+    groups = CgroupGroups(CgroupWriter(disks.cgroups, layout.top), machine, layout, former_store=disks.store)
+    rules = NodeRules(tuning=DiskRules(wbt=True, classes={"hdd": DiskClassRules(5)}))
+    floor = arrange_floor(Node(TUTORIAL_NODE, {}, ()), CpuSet())
+    groups.apply(floor, [], GroupSettings(0, isolation=rules), 0.0)
+    assert disks.now()[0] == "5"
+    assert groups.leave() == []
+    assert disks.now()[0] == left
+    groups.restore([])
+    assert disks.now()[0] == "75000"
+
+
+def test_beside_a_damaged_record_disks_wait_until_the_groups_are_on_record_again(disks: Disks) -> None:
+    machine, layout = HostMachine(disks.cgroups, lambda: TUTORIAL_NODE), KubeletLayout("cgroupfs")
+    groups = CgroupGroups(CgroupWriter(disks.cgroups, layout.top), machine, layout, former_store=disks.store)
+    groups.unrecorded = True
+    rules = NodeRules(tuning=DiskRules(wbt=True))
+    groups.apply(arrange_floor(Node(TUTORIAL_NODE, {}, ()), CpuSet()), [], GroupSettings(0, isolation=rules), 0.0)
+    assert disks.writes == 0
 
 
 def test_settings_say_nothing_unless_switched_on() -> None:

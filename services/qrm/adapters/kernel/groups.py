@@ -157,7 +157,9 @@ class CgroupGroups:
             wanted = wanted_values(pods, self.layout, settings.isolation)
             problems += self._isolation.settle(wanted, now_s, verify_s)
             problems += self._disks.settle(pods, settings.isolation.disks, now_s, verify_s)
-        problems += self._tuning.settle(settings.isolation.tuning, now_s, verify_s)
+        # Not beside a damaged record: one that is whole again, with disks alone, would end the search for the rest.
+        if not self.unrecorded:
+            problems += self._tuning.settle(settings.isolation.tuning, now_s, verify_s)
         lacking = (*self._isolation.lacking, *self._moved_quotas.lacking, *self._disks.lacking, *self._tuning.lacking)
         unheeded = (*self._moved_quotas.unheeded, *self._disks.unheeded, *self._tuning.unheeded)
         if self._caches is not None:
@@ -246,6 +248,12 @@ class CgroupGroups:
         left += give_back(self._writer, self._former, self._former.of((Knob.CPU_QUOTA,)).keys())
         left += [] if self._caches is None else self._caches.give_back()
         return (*restore_groups(self._writer, self.layout, self._machine, pods), *left)
+
+    def leave(self) -> list[Problem]:
+        """See the port."""
+        if not self.layout.classes:
+            return []
+        return [*self._tuning.give_back(), *([] if self._caches is None else self._caches.give_back())]
 
     def end_quotas(self, pods: Sequence[Pod]) -> list[Problem]:
         """See the port."""
