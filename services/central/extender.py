@@ -58,10 +58,10 @@ class Extender:
             objects, self.view, self.reservations, node_metrics=settings.node_metrics, waiting=self.waiting
         )
         self.judge = Judge(self.view, self.reservations, limits)
-        suits = Suits(
+        self.suits = Suits(
             self.view, self.judge, SuitRules(weights, load.dominant_factor, load.expire_s, settings.strategies)
         )
-        rules = ExtenderRules(self.judge, suits, self.reservations)
+        rules = ExtenderRules(self.judge, self.suits, self.reservations)
         self.answers = ExtenderAnswers(rules, self.mirrors, clock, PlacementLog(decisions))
 
     def process(

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from sublet.cluster.options import KubeconfigOption
 from sublet.replay.options import finite
 
 LEAST_FRAMES = 2
@@ -25,11 +26,20 @@ def record(
         float, typer.Option(min=0.001, max=1e6, callback=finite, help="Stop when the file is that large.")
     ] = 100.0,
     for_s: Annotated[float | None, FOR] = None,
+    cluster: Annotated[
+        bool, typer.Option("--cluster", help="What central sees and decides; `-o -` is standard output.")
+    ] = False,
+    kubeconfig: KubeconfigOption = None,
 ) -> None:
     """Record this node's samples until Ctrl-C, for `sublet replay`.
 
-    A recorder that is killed loses the last 5 s; what it wrote before can be replayed.
+    A recorder that is killed loses the last 5 s; what it wrote before can be replayed. With --cluster, where central
+    runs: the objects, the messages of nodes and the decisions of the cluster, to be decided anew by `sublet replay`.
     """
+    if cluster:
+        from sublet.replay.decisions.command import record_cluster
+
+        record_cluster(output, int(max_mb * 1e6), for_s, kubeconfig)
     import asyncio
     import signal
     import sys

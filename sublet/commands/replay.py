@@ -7,7 +7,7 @@ import typer
 
 from sublet.completion.names import complete_peer, complete_policy
 from sublet.replay.options import cores_list, finite
-from sublet.terminal.formats import DOCUMENT, document_text
+from sublet.terminal.formats import DOCUMENT, OutputFormat, document_text
 
 FILES = typer.Argument(
     metavar="FILE...",
@@ -94,7 +94,8 @@ def replay(
 ) -> None:
     """Replay traces through sizing policies: what each would have offered to batch work and withheld from tenants.
 
-    The same functions decide as in the advisor. The same input gives the same output, byte for byte.
+    The same functions decide as in the advisor. The same input gives the same output, byte for byte. A recording of a
+    cluster (sublet record --cluster) is decided anew, beside what was decided then; a difference ends with 1.
     """
     import math
     import sys
@@ -113,6 +114,8 @@ def replay(
     from sublet.terminal.stderr import print_error
 
     wanted, amounts = DOCUMENT.read(output), cores_list(pod_cores)
+    if file_format in ("auto", "recording") and any(map(_is_of_cluster, files)):
+        raise typer.Exit(_decide_anew(files, wanted))
     rules = BatchRules(batch_pod_cores, evict_after, batch_work or math.inf)
     packing = Packing(
         cpus=cpus,
@@ -150,3 +153,35 @@ def replay(
     as_table = frontier_table if frontier else table.table
     typer.echo(as_table(found) if wanted.is_table else document_text(found, wanted))
     typer.echo(progress.speed(outcome, took_s), err=True)
+
+
+def _is_of_cluster(path: Path) -> bool:
+    from sublet.replay.decisions.reading import is_cluster_recording
+
+    try:
+        with path.open("rb") as source:
+            return is_cluster_recording(source)
+    except OSError:  # said by whoever reads it as something else
+        return False
+
+
+def _decide_anew(files: list[Path], wanted: OutputFormat) -> int:
+    from services.central.settings import KubernetesSettings
+    from shared.errors import BadConfig
+    from sublet.exit_codes import FAILED
+    from sublet.replay import progress
+    from sublet.replay.decisions import report
+    from sublet.replay.decisions.reading import read_cluster_recording
+    from sublet.replay.decisions.run import replay_decisions
+    from sublet.terminal.stderr import print_error
+
+    if len(files) > 1:
+        raise BadConfig("replay: a recording of a cluster is replayed alone; name one FILE", reason="invalid")
+    with files[0].open("rb") as source:
+        recording = read_cluster_recording(files[0].name, source)
+        outcome = replay_decisions(recording, KubernetesSettings())
+    for line in progress.faults(recording.faults):
+        print_error(line)
+    found = report.document(outcome, files[0].name, recording.faults)
+    typer.echo(report.table(found) if wanted.is_table else document_text(found, wanted))
+    return FAILED if outcome.total("different") else 0

@@ -14,6 +14,7 @@ ENDINGS: dict[Ending, str] = {
 }
 QUIET_EVERY_S = 60.0
 """Where nobody watches a terminal, one line a minute is enough."""
+NO_SAMPLE = "is the metrics service running?"
 NAMED_FRAMES = 10
 _MINUTE_S, _HOUR_S = 60, 3600
 
@@ -21,7 +22,9 @@ _MINUTE_S, _HOUR_S = 60, 3600
 class ProgressLine:
     """Progress of a recording: one line that is written over on a terminal, else a line a minute."""
 
-    def __init__(self, node: str, out: TextIO) -> None:
+    def __init__(self, node: str, out: TextIO, *, silence: str = NO_SAMPLE) -> None:
+        """`silence`: what is asked where nothing comes."""
+        self._silence = silence
         self._node, self._out, self._terminal = node, out, out.isatty()
         self._told_s: float | None = None
         self._silent = False
@@ -35,7 +38,7 @@ class ProgressLine:
         self._told_s, self._silent = progress.passed_s, silent
         line = f"recording {self._node}: {clock(progress.passed_s)}, {progress.frames} frames, {size(progress.bytes)}"
         if silent:
-            line += f"; no sample for {progress.silent_s:.0f} s: is the metrics service running?"
+            line += f"; nothing for {progress.silent_s:.0f} s: {self._silence}"
         self._out.write(f"\r\x1b[K{line}" if self._terminal else f"{line}\n")
         self._out.flush()
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from sublet.replay.traces.frames import Faults
-from sublet.replay.traces.recording import GZIP
+from sublet.replay.traces.packed import GZIP
 
 _CHUNK_BYTES = 1 << 16
 _PACKED_BYTES = 1 << 9

@@ -10,23 +10,19 @@ A row of the topology is CPU, NUMA node, socket, core and L3 cache. A frame hold
 are said again every `PODS_EVERY` frames, so that one bad line costs little. `sublet.replay.traces.reading` reads them.
 """
 
-import zlib
 from typing import Any, BinaryIO
-
-from pydantic_core import to_json
 
 from shared.contracts.envelope import Message, MessagePart
 from shared.contracts.pod import Pod
 from shared.contracts.sample import NodeSample
 from shared.core.cpus.topology import Topology
+from sublet.replay.traces.packed import PackedLines
 
 VERSION = 1
 PODS_EVERY = 300
 FLUSH_EVERY_S = 5.0
 """At most this much of a recording is lost with a recorder that is killed."""
 DECIMALS = 4
-GZIP = 31
-"""Window bits that make zlib write and read gzip."""
 _NOT_IN_SAMPLE = {"pods", *Message.model_fields}
 
 
@@ -34,15 +30,18 @@ class Writer:
     """Writes one recording to a stream; it takes no more frames once `max_bytes` of it are written."""
 
     def __init__(self, out: BinaryIO, node: str, topology: Topology, *, max_bytes: int | None = None) -> None:
-        self._out, self._max_bytes = out, max_bytes
-        # No file name and no date in the head: the same frames give the same bytes.
-        self._packer = zlib.compressobj(9, zlib.DEFLATED, GZIP)
+        self._lines, self._max_bytes = PackedLines(out), max_bytes
         self._pods: tuple[Pod, ...] | None = None
         self._flushed_s = 0.0
-        self.frames = self.bytes = 0
+        self.frames = 0
         head = {"sublet": "recording", "v": VERSION, "node": node, "cpus": len(topology.all), "smt": topology.smt}
-        self._line(head | {"topology": [[c.id, c.numa, c.socket, c.core, c.l3] for c in topology.cpus]})
-        self._flush()
+        self._lines.line(head | {"topology": [[c.id, c.numa, c.socket, c.core, c.l3] for c in topology.cpus]})
+        self._lines.flush()
+
+    @property
+    def bytes(self) -> int:
+        """How long the recording is so far."""
+        return self._lines.bytes
 
     def write(self, at_s: float, sample: NodeSample) -> bool:
         """Add a frame; False, and nothing is written, when the bound is reached."""
@@ -54,30 +53,17 @@ class Writer:
             line["pods"] = [pod.model_dump(mode="json", exclude_defaults=True) for pod in pods]
             self._pods = pods
         line["use"] = {reading.pod.uid: [_figures(c) for c in reading.containers] for reading in sample.pods}
-        self._line(line)
+        self._lines.line(line)
         self.frames += 1
         if at_s >= self._flushed_s + FLUSH_EVERY_S:
-            self._flush()
+            self._lines.flush()
             self._flushed_s = at_s
         return True
 
     def close(self) -> None:
         """Say that this is all."""
-        self._line({"end": True, "frames": self.frames})
-        self._put(self._packer.flush(zlib.Z_FINISH))
-        self._out.flush()
-
-    def _line(self, value: dict[str, Any]) -> None:
-        self._put(self._packer.compress(to_json(value) + b"\n"))
-
-    def _flush(self) -> None:
-        # So that all that was written so far can be unpacked, whatever becomes of the recorder.
-        self._put(self._packer.flush(zlib.Z_SYNC_FLUSH))
-        self._out.flush()
-
-    def _put(self, data: bytes) -> None:
-        self._out.write(data)
-        self.bytes += len(data)
+        self._lines.line({"end": True, "frames": self.frames})
+        self._lines.close()
 
 
 def _figures(part: MessagePart, exclude: set[str] | None = None) -> Any:

@@ -111,7 +111,7 @@ def test_silence_is_said_once_where_nobody_looks() -> None:
     line = progress.ProgressLine("node1", out)
     for second in range(40):
         line.show(Progress(float(second), 1, 10, float(max(0, second - 5))))
-    assert [line for line in out.getvalue().splitlines() if "no sample for 10 s" in line]
+    assert [line for line in out.getvalue().splitlines() if "nothing for 10 s" in line]
     assert len(out.getvalue().splitlines()) == 2
 
 

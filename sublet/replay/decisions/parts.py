@@ -1,0 +1,131 @@
+"""The parts of central that decide, over a recording instead of a cluster: wired as central wires them.
+
+Nothing here is asked of anybody, and what the parts write goes nowhere: what became of it is in later frames. So they
+decide as central did, whatever was done with it.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from services.central.adapters.recommendation.recommend_objects import USAGE_CHECKPOINTS, kept_usage
+from services.central.adapters.tide.objects import tide_ports
+from services.central.core.recommendation.objects.resource_recommend import (
+    RESOURCE_RECOMMENDS,
+    RecommendSeen,
+    recommend_of,
+)
+from services.central.core.recommendation.objects.workloads import DEPLOYMENTS, deployment_of, pod_of_workload
+from services.central.core.recommendation.resizing import Resize
+from services.central.overcommit.controller import OvercommitController
+from services.central.overcommit.view import OvercommitView
+from services.central.ports.recommendation import KeptUsage, ResizeOutcome
+from services.central.recommendation.controller import RecommendationController, RecommendMirrors, RecommendPorts
+from services.central.settings import KubernetesSettings
+from services.central.tide.controller import TideController
+from shared.contracts.cluster.decision import Decided, DecidedObject
+from shared.contracts.pod import Pod
+from shared.core.api_kind import PODS
+from shared.core.node_mode import NodeSwitch
+from shared.errors import Refused
+from shared.fakes.memory_bus import MemoryBus
+from shared.ports import Clock
+from sublet.replay.decisions.objects import Document, RecordedObjects
+
+Key = tuple[str, DecidedObject]
+"""Area and object, without its UID: the name is what people ask about."""
+
+
+def key_of(decided: Decided) -> Key:
+    """What a decision is about."""
+    return decided.area, decided.about.model_copy(update={"uid": ""})
+
+
+@dataclass(slots=True)
+class NewestDecisions:
+    """A `DecisionLog` that keeps the newest of each object."""
+
+    of: dict[Key, Decided] = field(default_factory=dict)
+
+    def say(self, decided: Decided) -> None:
+        """See the port."""
+        self.of[key_of(decided)] = decided
+
+    def forget(self, kind: str, document: Document) -> None:
+        """An object is gone: what was decided about it is nobody's."""
+        meta = document["metadata"]
+        gone = (kind.lower(), meta.get("namespace"), meta.get("name"))
+        for key in [key for key in self.of if (key[1].kind, key[1].namespace, key[1].name) == gone]:
+            del self.of[key]
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedWorld:
+    """What all parts see."""
+
+    objects: RecordedObjects
+    bus: MemoryBus
+    clock: Clock
+    decisions: NewestDecisions
+    settings: KubernetesSettings
+
+
+class _NoEvictions:
+    """Nobody is evicted anew."""
+
+    async def evict(self, node: str, pod: Pod, objection: Callable[[Pod], str]) -> None:
+        del node, pod, objection
+
+    async def report_gone(self) -> None:
+        return
+
+    def state(self) -> list[dict[str, str]]:
+        return []
+
+
+class _RecordedUsages:
+    """Begins with the checkpoints of the recording; keeps, writes and resizes nothing."""
+
+    def __init__(self, objects: RecordedObjects) -> None:
+        self._objects = objects
+
+    async def kept_usages(self) -> Sequence[KeptUsage]:
+        found = []
+        for document in await self._objects.list(USAGE_CHECKPOINTS):
+            try:
+                found.append(kept_usage(document))
+            except Refused:
+                continue  # of that workload history begins with the recording
+        return found
+
+    async def write_status(self, seen: RecommendSeen, status: Mapping[str, object]) -> None:
+        del seen, status
+
+    async def keep_usage(self, seen: RecommendSeen, usage: str) -> None:
+        del seen, usage
+
+    async def resize(self, resize: Resize) -> ResizeOutcome:
+        del resize
+        return "gone"
+
+
+def controllers(world: RecordedWorld) -> dict[str, Callable[[], Awaitable[None]]]:
+    """One pass of each controller, by its area."""
+    switch = NodeSwitch("enforce")
+    objects, settings, changed = world.objects, world.settings, asyncio.Event()
+    mirrors = RecommendMirrors(
+        recommends=objects.mirror(RESOURCE_RECOMMENDS, recommend_of, changed.set),
+        deployments=objects.mirror(DEPLOYMENTS, deployment_of, changed.set),
+        pods=objects.mirror(PODS, pod_of_workload, changed.set),
+    )
+    ports = RecommendPorts(mirrors, world.bus, _RecordedUsages(objects), world.decisions, switch)
+    recommendation = RecommendationController(ports, world.clock, settings.recommendation, changed)
+    overcommit = OvercommitController(OvercommitView(objects), objects, world.decisions, world.clock, settings)
+    tide = TideController(
+        tide_ports(objects, changed.set, _NoEvictions(), world.decisions), settings.tide, world.clock, switch, changed
+    )
+    return {
+        "recommendation": recommendation.reconcile,
+        "overcommit": overcommit.reconcile,
+        "tide": tide.reconcile,
+    }

@@ -1,0 +1,60 @@
+"""Placements anew: a pod that looked for a node is held against the nodes that were named, by the extender's judge."""
+
+from collections.abc import Iterable
+
+from services.central.core.scheduling.cluster.judge import Now
+from services.central.core.scheduling.cluster.node_documents import said_by_node
+from services.central.core.scheduling.cluster.placements import SoughtPlace
+from services.central.core.scheduling.cluster.pod_asks import assigned_pod, pod_asked
+from services.central.extender import Extender
+from shared.contracts.cluster.decision import Decided
+from shared.contracts.cluster.offer import NodeOffer
+from shared.core.api_kind import PODS
+from shared.errors import Refused
+from sublet.replay.decisions.parts import RecordedWorld
+
+ANSWERS = ("let_onto", "refused")
+"""What the extender says of a pod; the gate's words are no answers to a scheduler."""
+
+
+class PlacementReplay:
+    """The extender's view of the recording."""
+
+    def __init__(self, world: RecordedWorld) -> None:
+        self._world = world
+        self._extender = Extender(world.objects, world.clock, world.settings.extender, world.decisions)
+
+    def hear(self, offer: NodeOffer) -> None:
+        """A node says what it offers."""
+        clock = self._world.clock
+        said = said_by_node(offer, clock.monotonic(), clock.wall().timestamp())
+        self._extender.view.hear(offer.node, said)
+
+    def decided(self, recorded: Decided) -> Decided:
+        """The same pod, held against the same nodes; where none is named against all.
+
+        Raises:
+            Refused: the pod is not in the recording, or cannot be read.
+        """
+        about, clock, view = recorded.about, self._world.clock, self._extender.view
+        document = next((one for uid, one in self._world.objects.of(PODS).items() if uid == about.uid), None)
+        if document is None:
+            raise Refused(f"{about} is not in the recording yet", reason="not_recorded")
+        looking = self._extender.judge.looking(pod_asked(document))
+        now = Now(clock.monotonic(), clock.wall().timestamp())
+        self._extender.reservations.expire(now.monotonic_s)
+        # Its place may be seen already, by a recorder that hears of objects before decisions.
+        view.put_pod(about.uid, None)
+        nodes = sorted(_named(recorded)) or sorted(view.nodes.things)
+        judged = self._extender.judge.judged(looking, nodes, now)
+        fits = [node for node, one in judged.items() if one.standing.fits]
+        scores = self._extender.suits.scores(looking, fits, now) if len(fits) > 1 else None
+        if (placed := assigned_pod(document)) is not None:
+            view.put_pod(about.uid, placed)
+        else:
+            self._extender.reservations.hold(about.uid, looking.pod.seen.ask, fits, now.monotonic_s)
+        return SoughtPlace(looking.pod.seen, judged, scores).decided()
+
+
+def _named(decided: Decided) -> Iterable[str]:
+    return {str(one.numbers["node"]) for one in decided.why if "node" in one.numbers}
