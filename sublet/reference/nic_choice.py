@@ -42,7 +42,7 @@ class NicAsked(Question):
     allocated: BandwidthAsked = NO_BANDWIDTH
 
 
-class NicQuestion(Question):
+class CardQuestion(Question):
     """The cards in order, what is kept of the first, and what is asked for."""
 
     nics: list[NicAsked]
@@ -59,15 +59,15 @@ class NicFree(Answer):
     ingress_mbps: int
 
 
-class NicAnswer(Answer):
+class CardAnswer(Answer):
     """The card, null: none fits; and what is free before it is given away."""
 
     nic: str | None
     free: dict[str, NicFree]
 
 
-@decision("nic_choice", area="isolation", asks=NicQuestion, answers=NicAnswer)
-def nic_choice(question: NicQuestion) -> NicAnswer:
+@decision("nic_choice", area="isolation", asks=CardQuestion, answers=CardAnswer)
+def nic_choice(question: CardQuestion) -> CardAnswer:
     """Which network card takes a container."""
     free = _free(question)
     fitting = [nic for nic in question.nics if _fits(nic, free[nic.name], question)]
@@ -75,10 +75,10 @@ def nic_choice(question: NicQuestion) -> NicAnswer:
     # The one with the most room where it has least, so that either direction stays open longest.
     best = min(chosen, key=lambda nic: (-min(free[nic.name].egress_mbps, free[nic.name].ingress_mbps), nic.name),
                default=None)  # fmt: skip
-    return NicAnswer(nic=None if best is None else best.name, free=free)
+    return CardAnswer(nic=None if best is None else best.name, free=free)
 
 
-def _free(question: NicQuestion) -> dict[str, NicFree]:
+def _free(question: CardQuestion) -> dict[str, NicFree]:
     """What each card has left; the first one carries the reservation.
 
     Raises:
@@ -99,7 +99,7 @@ def _free(question: NicQuestion) -> dict[str, NicFree]:
     return found
 
 
-def _fits(nic: NicAsked, free: NicFree, question: NicQuestion) -> bool:
+def _fits(nic: NicAsked, free: NicFree, question: CardQuestion) -> bool:
     request = question.request
     room = free.egress_mbps >= request.egress_mbps and free.ingress_mbps >= request.ingress_mbps
     # Who asks for nothing may have a card that is down.

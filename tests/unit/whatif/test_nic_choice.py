@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import Refused
-from sublet.reference.nic_choice import BandwidthAsked, NicAsked, NicQuestion, nic_choice
+from sublet.reference.nic_choice import BandwidthAsked, NicAsked, CardQuestion, nic_choice
 
 amounts = st.builds(BandwidthAsked, egress_mbps=st.integers(0, 3000), ingress_mbps=st.integers(0, 3000))
 numas = st.lists(st.integers(0, 2), max_size=3)
@@ -22,7 +22,7 @@ cards = st.lists(
     unique_by=lambda nic: nic.name,
 )
 questions = st.builds(
-    NicQuestion,
+    CardQuestion,
     nics=cards,
     reserved=amounts,
     request=amounts,
@@ -32,7 +32,7 @@ questions = st.builds(
 
 
 @given(questions)
-def test_law_a_card_that_is_named_fits_and_where_one_fits_one_is_named(question: NicQuestion) -> None:
+def test_law_a_card_that_is_named_fits_and_where_one_fits_one_is_named(question: CardQuestion) -> None:
     try:
         told = nic_choice(question)
     except Refused:
@@ -49,7 +49,7 @@ def test_law_a_card_that_is_named_fits_and_where_one_fits_one_is_named(question:
 
 
 @given(questions)
-def test_law_the_order_of_cards_behind_the_first_decides_nothing(question: NicQuestion) -> None:
+def test_law_the_order_of_cards_behind_the_first_decides_nothing(question: CardQuestion) -> None:
     other = question.model_copy(update={"nics": [*question.nics[:1], *reversed(question.nics[1:])]})
     try:
         assert nic_choice(question).nic == nic_choice(other).nic
@@ -57,7 +57,7 @@ def test_law_the_order_of_cards_behind_the_first_decides_nothing(question: NicQu
         return
 
 
-def _fits(nic: NicAsked, free: dict[str, int], question: NicQuestion) -> bool:
+def _fits(nic: NicAsked, free: dict[str, int], question: CardQuestion) -> bool:
     request, hint = question.request, question.hint_numas
     if free["egress_mbps"] < request.egress_mbps or free["ingress_mbps"] < request.ingress_mbps:
         return False
