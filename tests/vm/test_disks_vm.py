@@ -23,7 +23,7 @@ def report(tell: Callable[..., Told]) -> dict[str, Any]:
 def test_the_kernel_has_what_was_written_and_so_it_has_after_somebody_elses_write(report: dict[str, Any]) -> None:
     for step in ("set", "repaired"):
         seen = report[step]
-        assert (seen["wbt"], seen["problems"], seen["lacking"], seen["unheeded"]) == ("0", [], [], [])
+        assert (seen["wbt"], seen["problems"], seen["lacking"], seen["unheeded"]) == (0, [], [], [])
         assert QOS in seen["qos"]
         assert MODEL in seen["model"]
 
@@ -39,7 +39,7 @@ def test_another_life_gives_back_what_was_there(report: dict[str, Any]) -> None:
 
 def test_a_disk_that_is_throttled_has_no_io_cost(report: dict[str, Any]) -> None:
     seen = report["throttled"]
-    assert seen["wbt"] == "3000"
+    assert seen["wbt"] == 3000
     assert "enable=1" not in seen["qos"]
     assert "write-back throttling is on there" in seen["unheeded"][0]
 

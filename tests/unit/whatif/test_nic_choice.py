@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.errors import Refused
-from sublet.reference.nic_choice import BandwidthAsked, NicAsked, CardQuestion, nic_choice
+from sublet.reference.nic_choice import BandwidthAsked, CardQuestion, NicAsked, nic_choice
 
 amounts = st.builds(BandwidthAsked, egress_mbps=st.integers(0, 3000), ingress_mbps=st.integers(0, 3000))
 numas = st.lists(st.integers(0, 2), max_size=3)

@@ -41,8 +41,9 @@ class World:
 
     def seen(self) -> dict[str, object]:
         """What the kernel says of the disk."""
-        queue = Path("/sys/block") / self.disk.name / "queue/wbt_lat_usec"
-        return {"disk": self.disk.number, "kind": self.disk.kind, "wbt": queue.read_text().strip(),
+        # The reader: the file itself may answer EINVAL, where no throttling was ever set up.
+        disk = DiskQueues(Path("/")).disks()[0]
+        return {"disk": disk.number, "kind": disk.kind, "wbt": disk.wbt_us,
                 "qos": (CGROUPS / "io.cost.qos").read_text(),
                 "model": (CGROUPS / "io.cost.model").read_text()}  # fmt: skip
 
