@@ -14,6 +14,7 @@ from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import JudgedView, cnr, fragments, must_write
 from services.reporter.core.overcommit.report import OvercommitReport
 from services.reporter.core.resource_status import statuses_to_write
+from services.reporter.kubelet_binding_report import KubeletBindingReport
 from services.reporter.mid_node_offer import MidNodeOffer
 from services.reporter.node_metric_report import NodeMetricReport
 from services.reporter.offer_over_time import ColocationInput
@@ -47,6 +48,7 @@ class ReporterApp:
         self._offer, self._batch = ReclaimedNodeOffer(settings), BatchNodeOffer(settings)
         self._mid = MidNodeOffer(settings, ports.past)
         self._overcommit = OvercommitReport(settings.overcommit.rules)
+        self._binding = KubeletBindingReport(ports.managers)
         self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings, self._mid.lent)
         self._cluster = ClusterReport(self._wire, settings, self._switch, ports.withdrawn)
         self._statuses, self._statuses_wanted = ResourceStatusReport(ports.pods), asyncio.Event()
@@ -207,6 +209,7 @@ class ReporterApp:
         by_numa = self._batch.by_numa(seen)
         fresh_sample = sample.within(settings.max_sample_age_s) if sample else None
         self._overcommit.follow(fresh_sample, seen.capacity, now_s)
+        self._binding.follow(wanted=settings.overcommit.enabled and not self._switch.observes)
         if self._switch.observes:  # none, which is not an offer of 0: another system may write these names
             batch, mid, by_numa = None, None, {}
         return FieldView(
@@ -221,9 +224,10 @@ class ReporterApp:
             batch=batch,
             batch_by_numa=by_numa,
             mid=mid,
-            bearable=() if self._switch.observes else self._overcommit.said,
+            bearable=() if self._switch.observes or self._binding.failure else self._overcommit.said,
+            binding=self._binding.said,
             node_unread=tuple(dict.fromkeys((*self._batch.unread, *self._mid.unread))),
-            conditions=(*self._node_metric.conditions(), *self._statuses.conditions()),
+            conditions=(*self._node_metric.conditions(), *self._statuses.conditions(), *self._binding.conditions()),
         )
 
     def _colocation_input(self) -> ColocationInput:

@@ -9,6 +9,7 @@ from services.reporter.ports import ReporterPorts, SideTask
 from services.reporter.settings import NAME, ReporterSettings
 from shared.adapters.files.node import NodeFile
 from shared.adapters.files.past import PastFile
+from shared.adapters.host.kubelet_checkpoints import KubeletCheckpoints
 from shared.app import App, Context, Plan
 from shared.settings import section
 
@@ -45,6 +46,7 @@ def _of_a_cluster(context: Context) -> ReporterPorts:
         lambda: node.withdrawn,
         objects=KubeObjects(kube, context.clock, manager=node_metric_report.MANAGER),
         pods=KubeObjects(kube, context.clock, manager=resource_status_report.MANAGER),
+        managers=KubeletCheckpoints(common.host_root).read,
     )
 
 

@@ -4,6 +4,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from services.reporter.core.overcommit.kubelet_binding import ManagerStates
 from shared.ports import NodeWriter, Objects, Past
 
 
@@ -35,5 +36,7 @@ class ReporterPorts:
     """Objects of the API server, where there is one: the NodeMetric is written there."""
     pods: Objects | None = None
     """The same under the field manager of what is written into pods."""
+    managers: Callable[[], ManagerStates] | None = None
+    """Checkpoints of kubelet's managers; None: there is no kubelet here."""
     past: Past | None = None
     """What is known of the pods' use, kept for the next life; None: every life begins anew."""

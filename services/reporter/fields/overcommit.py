@@ -1,4 +1,5 @@
-"""Report how far the node itself can bear to be over-committed, as annotations that central and Katalyst read.
+"""Report how far the node itself can bear to be over-committed, and what kubelet binds to pods, as annotations that
+central and Katalyst read.
 
 Facts: docs/facts/katalyst-overcommit.md#annotations.
 """
@@ -8,9 +9,11 @@ from shared.contracts.kube.overcommit import set_ratio_key
 
 
 def fragment(view: FieldView) -> Fragment | None:
-    """One annotation for each resource of which it is known."""
+    """One annotation for each resource of which it is known, and of kubelet's managers."""
     annotations = {set_ratio_key(name): f"{ratio:.2f}" for name, ratio in view.bearable}
+    if view.binding is not None:
+        annotations |= view.binding.annotations
     return {"metadata": {"annotations": annotations}} if annotations else None
 
 
-FIELD = ReportField(FieldSettings, plain(fragment), watches=lambda view: view.bearable)
+FIELD = ReportField(FieldSettings, plain(fragment), watches=lambda view: (view.bearable, view.binding))

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from test_kubelet_groups import BATCH, OWNER, SHARE, TENANT, Kubelet, pod
 
-from services.qrm.adapters.kernel.kubelet import STATE_FILE, KernelPins, sees_folder
+from services.qrm.adapters.kernel.kubelet import KernelPins, sees_folder
+from shared.adapters.host.kubelet_checkpoints import CPU_MANAGER_FILE
 from shared.contracts.pod import Pod
 from shared.core.cpus.cpuset import CpuSet
 from shared.errors import Unavailable
@@ -101,7 +102,7 @@ def test_where_no_pod_is_known_nobody_is_pinned(node: Kubelet) -> None:
 
 def test_kubelets_folder_is_seen_where_its_checkpoint_is(tmp_path: Path) -> None:
     assert not sees_folder(tmp_path)
-    (tmp_path / STATE_FILE).parent.mkdir(parents=True)
+    (tmp_path / CPU_MANAGER_FILE).parent.mkdir(parents=True)
     assert not sees_folder(tmp_path)
-    (tmp_path / STATE_FILE).mkdir()
+    (tmp_path / CPU_MANAGER_FILE).mkdir()
     assert sees_folder(tmp_path)

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from qrm_world import TUTORIAL_NODE, Node, Run, conditions, pools
 
-from services.qrm.adapters.kernel.kubelet import LARGEST_BYTES, STATE_FILE, exclusive_cpus
+from services.qrm.adapters.kernel.kubelet import exclusive_cpus
+from shared.adapters.host.kubelet_checkpoints import CPU_MANAGER_FILE, LARGEST_BYTES
 from shared.contracts.pod import Container, Pod
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology
@@ -17,7 +18,7 @@ STATIC = {"policyName": "static", "defaultCpuSet": "0,3-47", "entries": {"uid-1"
 
 
 def kubelet_says(root: Path, text: str) -> None:
-    path = root / STATE_FILE
+    path = root / CPU_MANAGER_FILE
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text)
 
@@ -94,7 +95,7 @@ def test_nobody_is_placed_on_isolated_cpus_either(tmp_path: Path, virtual: Run) 
 
 @pytest.mark.parametrize("kind", ["folder", "huge"])
 def test_a_checkpoint_that_cannot_be_read_is_told_and_never_thrown(tmp_path: Path, kind: str) -> None:
-    path = tmp_path / STATE_FILE
+    path = tmp_path / CPU_MANAGER_FILE
     path.parent.mkdir(parents=True)
     if kind == "folder":
         path.mkdir()

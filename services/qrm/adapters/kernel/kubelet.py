@@ -10,18 +10,14 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from shared.adapters.host.cgroup import Cgroups
+from shared.adapters.host.kubelet_checkpoints import CPU_MANAGER_FILE, FOLDER, read_checkpoint
 from shared.contracts.pod import Container, Pod
 from shared.core.cgroups.knobs import Knob
 from shared.core.cgroups.layout import Layout
 from shared.core.cpus.cpuset import CpuSet
-from shared.core.text.json_text import read_json_object
-from shared.errors import Refused, Unavailable
+from shared.errors import Unavailable
 from shared.ports import PodSource
 
-FOLDER = "var/lib/kubelet"
-STATE_FILE = f"{FOLDER}/cpu_manager_state"
-LARGEST_BYTES = 4 << 20
-"""Some 100 bytes a container."""
 UNSEEN = "which CPUs kubelet has pinned is not known"
 
 
@@ -31,26 +27,20 @@ def exclusive_cpus(host_root: Path) -> dict[str, CpuSet]:
     Raises:
         Unavailable: the file is there and cannot be read, or says nothing that is known.
     """
-    path = host_root / STATE_FILE
     try:
-        with path.open("rb") as file:
-            text = file.read(LARGEST_BYTES + 1)
-    except FileNotFoundError:
-        return {}
-    except OSError as error:
-        hint = "; with SELinux set node.seLinuxOptions of the chart" if isinstance(error, PermissionError) else ""
-        raise Unavailable(f"{path}: {error.strerror}; {UNSEEN}{hint}") from error
-    if not text:
+        state = read_checkpoint(host_root, CPU_MANAGER_FILE)
+    except Unavailable as error:
+        raise Unavailable(f"{error}; {UNSEEN}") from error
+    if state is None:
         return {}
     try:
-        state = read_json_object(text, what="kubelet's state", max_bytes=LARGEST_BYTES)
         if state["policyName"] != "static":
             return {}
         pods = (state.get("entries") or {}).items()
         return {str(uid): CpuSet.union(map(CpuSet.parse, containers.values())) for uid, containers in pods}
     # Never "nothing is pinned": placing others on CPUs that kubelet has given away would break its promise to a tenant.
-    except (Refused, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise Unavailable(f"{path}: {error!r}; {UNSEEN}") from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise Unavailable(f"{host_root / CPU_MANAGER_FILE}: {error!r}; {UNSEEN}") from error
 
 
 class KernelPins:
@@ -123,7 +113,7 @@ def sees_folder(host_root: Path) -> bool:
     """Whether kubelet's checkpoint is there to be read, readable or not."""
     # A folder that is there and closed to us must end in an error that names it, not in the guess
     # from the kernel's groups.
-    return os.path.lexists(host_root / STATE_FILE) or _forbidden(host_root / FOLDER)
+    return os.path.lexists(host_root / CPU_MANAGER_FILE) or _forbidden(host_root / FOLDER)
 
 
 def _forbidden(folder: Path) -> bool:
