@@ -72,7 +72,8 @@ class ClusterControllers:
 
         async with asyncio.TaskGroup() as tasks:
             further = [mirror for controller in self._further.values() for mirror in controller.mirrors]
-            for mirror in [*self._mirrors.every, *([] if self._slo is None else [self._slo.mirror]), *further]:
+            slo = [] if self._slo is None else [self._slo.mirror]
+            for mirror in dict.fromkeys([*self._mirrors.every, *slo, *further]):  # some are shared by several
                 # By every central: a new leader has a full mirror, and since when each agent is not ready.
                 tasks.create_task(mirror.run(), name="central-mirror")
             tasks.create_task(self.leader.run(lead), name="central-leader")

@@ -15,6 +15,7 @@ class LeaderObjects:
 
     def __init__(self, objects: Objects, leader: Leader) -> None:
         self._objects, self._leader = objects, leader
+        self._shared: dict[tuple[object, ...], tuple[ObjectMirror[Any], list[Callable[[], None]]]] = {}
 
     def mirror(
         self,
@@ -25,8 +26,15 @@ class LeaderObjects:
         labels: str = "",
         namespace: str = "",
     ) -> ObjectMirror[T]:
-        """Anybody may."""
-        return self._objects.mirror(kind, keep, changed, labels=labels, namespace=namespace)
+        """Anybody may. Who keeps the same of the same objects shares one mirror: pods are many, and are sent once."""
+        key = (kind, keep, labels, namespace)
+        if key not in self._shared:
+            told: list[Callable[[], None]] = []
+            made = self._objects.mirror(kind, keep, lambda: _tell(told), labels=labels, namespace=namespace)
+            self._shared[key] = made, told
+        shared, listeners = self._shared[key]
+        listeners.append(changed)
+        return shared
 
     def mirror_each(
         self,
@@ -80,3 +88,8 @@ class LeaderObjects:
         """Only the leader."""
         self._leader.require()
         await self._objects.delete(kind, name, namespace, uid=uid)
+
+
+def _tell(listeners: Sequence[Callable[[], None]]) -> None:
+    for changed in listeners:
+        changed()

@@ -9,17 +9,15 @@ from typing import Any, Final
 import structlog
 
 from services.central.core.lost_nodes.pacing import Pace
-from services.central.core.recommendation.objects.workloads import DEPLOYMENTS
+from services.central.core.recommendation.objects.workloads import DEPLOYMENTS, WorkloadPod, pod_of_workload
 from services.central.core.service_profiles.conditions import conditions
 from services.central.core.service_profiles.descriptor import (
     DESCRIPTORS,
     NAME,
     DescribedDeployment,
     DescriptorSeen,
-    PodOfDeployment,
     described_deployment_of,
     descriptor_of,
-    pod_of_deployment,
 )
 from services.central.core.service_profiles.standing import PodStanding, indicators_now, sentinels, standing
 from services.central.core.service_profiles.told import ToldService, services_of_nodes, told_of
@@ -53,7 +51,7 @@ class ProfileView:
 
     descriptors: ObjectMirror[DescriptorSeen]
     deployments: ObjectMirror[DescribedDeployment]
-    pods: ObjectMirror[PodOfDeployment]
+    pods: ObjectMirror[WorkloadPod]
     changed: asyncio.Event
 
 
@@ -63,7 +61,7 @@ def profile_view(objects: Objects) -> ProfileView:
     return ProfileView(
         descriptors=objects.mirror(DESCRIPTORS, descriptor_of, changed.set),
         deployments=objects.mirror(DEPLOYMENTS, described_deployment_of, changed.set),
-        pods=objects.mirror(PODS, pod_of_deployment, lambda: None),
+        pods=objects.mirror(PODS, pod_of_workload, lambda: None),
         changed=changed,
     )
 
@@ -119,7 +117,7 @@ class ServiceProfileController:
         wanted = {f"{one.namespace}/{one.name}": one for one in self._view.deployments.objects.values()}
         pods = self._view.pods.objects
         self._intake.retain(pods)
-        of_target: dict[tuple[str, str], list[PodOfDeployment]] = {}
+        of_target: dict[tuple[str, str], list[WorkloadPod]] = {}
         for pod in pods.values():
             of_target.setdefault((pod.namespace, pod.workload), []).append(pod)
         # Before anything is written: what nodes do must not wait for the API server.
@@ -146,7 +144,7 @@ class ServiceProfileController:
     async def _tell(
         self,
         descriptors: Sequence[DescriptorSeen],
-        of_target: Mapping[tuple[str, str], Sequence[PodOfDeployment]],
+        of_target: Mapping[tuple[str, str], Sequence[WorkloadPod]],
     ) -> None:
         """Tell every node of the services of its pods, the first of several descriptors of a workload alone."""
         now_s, told, services, targets = self._clock.wall().timestamp(), {}, [], set()
@@ -161,7 +159,7 @@ class ServiceProfileController:
         self._told = told
         await self._nodes.tell(*services_of_nodes(services))
 
-    def _known(self, pods: Iterable[PodOfDeployment]) -> list[PodStanding]:
+    def _known(self, pods: Iterable[WorkloadPod]) -> list[PodStanding]:
         return [one for pod in pods if (one := self._intake.standings.get(pod.uid)) is not None]
 
     async def _make(self, deployment: DescribedDeployment) -> None:
@@ -171,7 +169,7 @@ class ServiceProfileController:
             return  # the mirror is behind: the next pass sees it
         log.info("service_profile.made", namespace=deployment.namespace, name=deployment.name)
 
-    async def _fill(self, seen: DescriptorSeen, pods: Sequence[PodOfDeployment]) -> None:
+    async def _fill(self, seen: DescriptorSeen, pods: Sequence[WorkloadPod]) -> None:
         marks = {name: text for name, text in sentinels(seen, pods).items() if seen.annotations.get(name) != text}
         meta = {"name": seen.name, "namespace": seen.namespace, "uid": seen.uid}
         if marks:
@@ -189,8 +187,8 @@ class ServiceProfileController:
     async def _name(
         self,
         descriptors: Sequence[DescriptorSeen],
-        of_target: Mapping[tuple[str, str], Sequence[PodOfDeployment]],
-        pods: Iterable[PodOfDeployment],
+        of_target: Mapping[tuple[str, str], Sequence[WorkloadPod]],
+        pods: Iterable[WorkloadPod],
     ) -> None:
         """Write each pod's descriptor on it, and take away that of one that is gone."""
         meant = {pod.uid: seen.name for seen in sorted(descriptors, key=lambda one: one.name, reverse=True)
@@ -215,7 +213,7 @@ class ServiceProfileController:
         self._decisions.say(Decided(area="service_profiles", about=about, verdict=verdict, message=message))
 
 
-def _is_misnamed(pod: PodOfDeployment, meant: str | None, known: Collection[str]) -> bool:
+def _is_misnamed(pod: WorkloadPod, meant: str | None, known: Collection[str]) -> bool:
     """Whether a pod names another descriptor than it should; one that somebody else has named for it stays."""
     if meant is not None:
         return pod.descriptor != meant

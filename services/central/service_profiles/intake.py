@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from services.central.core.service_profiles.descriptor import PodOfDeployment
+from services.central.core.recommendation.objects.workloads import WorkloadPod
 from services.central.core.service_profiles.standing import PodStanding
 from services.central.node_messages import MessageBounds, NodeMessages
 from shared.contracts.cluster.figures import CONTAINER, FIGURES_PERIOD_S, MAX_FIGURES_BYTES, PodFigures
@@ -19,7 +19,7 @@ _RESOURCES: Final = {"container_cpu_usage": "cpu", "container_memory_usage": "me
 class StandingIntake:
     """Keeps the newest of each pod; `pods` are those of the API server by UID, for a node could tell of others'."""
 
-    def __init__(self, pods: Callable[[], Mapping[str, PodOfDeployment]], clock: Clock) -> None:
+    def __init__(self, pods: Callable[[], Mapping[str, WorkloadPod]], clock: Clock) -> None:
         self._pods, self._clock = pods, clock
         self._messages = NodeMessages(PodFigures, clock, BOUNDS, self.take, service=NAME)
         self.standings: dict[str, PodStanding] = {}

@@ -5,12 +5,11 @@ from typing import Any
 
 from odd_documents import odd_documents
 
-from services.central.core.recommendation.objects.workloads import ContainerNeeds, WorkloadPod
+from services.central.core.recommendation.objects.workloads import ContainerNeeds, WorkloadPod, pod_of_workload
 from services.central.core.recommendation.vpa_target import ContainerFigures
 from services.central.core.service_profiles.descriptor import (
     described_deployment_of,
     descriptor_of,
-    pod_of_deployment,
 )
 from services.central.core.service_profiles.standing import PodStanding, sentinels, standing
 from services.central.core.vertical.stock_vpa import stock_vpa_of
@@ -96,7 +95,7 @@ def test_odd_deployments_and_pods_are_read_or_left_out() -> None:
     pod = {"metadata": META | {"labels": {"pod-template-hash": "5d"},
                                "ownerReferences": [{"kind": "ReplicaSet", "name": "web-5d"}]},
            "spec": {"nodeName": "n1", "containers": []}, "status": {"phase": "Running"}}  # fmt: skip
-    deployments, pods = ObjectReader(described_deployment_of), ObjectReader(pod_of_deployment)
+    deployments, pods = ObjectReader(described_deployment_of), ObjectReader(pod_of_workload)
     for name, document in odd_documents([DESCRIPTOR, pod], 800, seed=47):
         deployments.read(name, document, None)
         pods.read(name, document, None)

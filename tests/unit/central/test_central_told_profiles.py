@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -10,12 +11,11 @@ from fixture_types import Virtual
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.central.core.recommendation.objects.workloads import DEPLOYMENTS
+from services.central.core.recommendation.objects.workloads import DEPLOYMENTS, WorkloadPod
 from services.central.core.service_profiles.conditions import conditions
 from services.central.core.service_profiles.descriptor import (
     DESCRIPTORS,
     DescriptorSeen,
-    PodOfDeployment,
     descriptor_of,
 )
 from services.central.core.service_profiles.told import services_of_nodes, targets_of, told_of
@@ -49,8 +49,9 @@ def levels(name: str, **bounds: float) -> dict[str, Any]:
     return {"name": name, "indicators": [{"indicatorLevel": level, "value": value} for level, value in bounds.items()]}
 
 
-def pod_of(name: str, node: str = "n1", created_s: float = 0.0, *, active: bool = True) -> PodOfDeployment:
-    return PodOfDeployment(name, "shop", name, "web", node, created_s, active, "web")
+def pod_of(name: str, node: str = "n1", created_s: float = 0.0, *, active: bool = True) -> WorkloadPod:
+    created = datetime.fromtimestamp(created_s, UTC).isoformat()
+    return WorkloadPod(name, "shop", name, "web", node, created, active, {}, active=active, descriptor="web")
 
 
 # Targets

@@ -10,8 +10,7 @@ from typing import Annotated, Any, Final
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic.alias_generators import to_camel
 
-from services.central.core.recommendation.objects.workloads import DEPLOYMENTS, pod_of_workload
-from services.central.core.vertical.vpa_object import created_s
+from services.central.core.recommendation.objects.workloads import DEPLOYMENTS, DESCRIPTOR
 from shared.core.api_kind import ApiKind
 from shared.core.pydantic_words import first_fault
 from shared.core.text.document import mapping
@@ -26,7 +25,7 @@ DESCRIPTORS: Final = ApiKind(
 )
 ENABLE: Final = "spd.katalyst.kubewharf.io/enable"
 """On a Deployment: `true` has a descriptor made for it."""
-NAME: Final = "spd.katalyst.kubewharf.io/name"
+NAME: Final = DESCRIPTOR
 """On a pod: its descriptor."""
 SENTINEL: Final = "spd.katalyst.kubewharf.io/baselineSentinel"
 EXTENDED_SENTINEL: Final = "spd.katalyst.kubewharf.io/extendedBaselineSentinel"
@@ -133,21 +132,6 @@ class DescribedDeployment:
         return {"metadata": meta, "spec": {"targetRef": {**DEPLOYMENTS.head, "name": self.name}}}
 
 
-@dataclass(frozen=True, slots=True)
-class PodOfDeployment:
-    """A pod of a Deployment, as far as profiles go."""
-
-    uid: str
-    namespace: str
-    name: str
-    workload: str
-    node: str
-    created_s: float
-    active: bool
-    descriptor: str
-    """The one that it names; "" for none."""
-
-
 def descriptor_of(document: Mapping[str, Any]) -> DescriptorSeen | None:
     """What an object says; never raises for anything in its spec. None: it is being deleted.
 
@@ -193,25 +177,6 @@ def described_deployment_of(document: Mapping[str, Any]) -> DescribedDeployment 
     if not (wants and isinstance(uid, str) and isinstance(namespace, str) and isinstance(name, str)):
         return None
     return DescribedDeployment(uid, namespace, name)
-
-
-def pod_of_deployment(document: Mapping[str, Any]) -> PodOfDeployment | None:
-    """A pod of a Deployment; None of any other."""
-    pod, meta = pod_of_workload(document), document.get("metadata")
-    if pod is None or not isinstance(meta, Mapping):
-        return None
-    status = document.get("status")
-    phase = status.get("phase") if isinstance(status, Mapping) else None
-    return PodOfDeployment(
-        uid=pod.uid,
-        namespace=pod.namespace,
-        name=pod.name,
-        workload=pod.workload,
-        node=pod.node,
-        created_s=created_s(pod.created),
-        active=phase not in ("Succeeded", "Failed") and not meta.get("deletionTimestamp"),
-        descriptor=_texts(meta.get("annotations")).get(NAME, ""),
-    )
 
 
 def _texts(given: object) -> dict[str, str]:

@@ -10,11 +10,11 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from services.central.core.recommendation.baseline import ServicePod, baseline_of
+from services.central.core.recommendation.objects.workloads import WorkloadPod
 from services.central.core.service_profiles.descriptor import (
     EXTENDED_SENTINEL,
     SENTINEL,
     DescriptorSeen,
-    PodOfDeployment,
 )
 from shared.contracts.kube.quantities import format_millis
 
@@ -39,7 +39,7 @@ class PodStanding:
     """By container: `cpu` in cores, `memory` in bytes."""
 
 
-def sentinels(seen: DescriptorSeen, pods: Iterable[PodOfDeployment]) -> dict[str, str | None]:
+def sentinels(seen: DescriptorSeen, pods: Iterable[WorkloadPod]) -> dict[str, str | None]:
     """The annotations of a descriptor; None where there must be none."""
     spec = seen.spec
     service = [ServicePod(pod.created_s, pod.name, pod.active) for pod in pods]

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.central.core.recommendation.baseline import ServicePod, baseline_of
+from services.central.core.recommendation.objects.workloads import WorkloadPod
 from services.central.core.service_profiles.descriptor import (
     DescriptorSeen,
     DescriptorSpec,
     NamedIndicator,
-    PodOfDeployment,
 )
 from shared.contracts.cluster.profiles import (
     MAX_PODS,
@@ -40,7 +40,7 @@ class ToldService:
     problems: tuple[str, ...] = ()
 
 
-def told_of(seen: DescriptorSeen, pods: Sequence[PodOfDeployment], current: Mapping[str, float]) -> ToldService:
+def told_of(seen: DescriptorSeen, pods: Sequence[WorkloadPod], current: Mapping[str, float]) -> ToldService:
     """What nodes are told of a service with these pods; `current`: its indicators by name, as far as anybody tells."""
     if seen.spec is None:
         return ToldService()
@@ -88,7 +88,7 @@ def bounded_indicators(spec: DescriptorSpec) -> list[NamedIndicator]:
 
 
 def services_of_nodes(
-    services: Iterable[tuple[DescriptorSeen, ToldService, Sequence[PodOfDeployment]]],
+    services: Iterable[tuple[DescriptorSeen, ToldService, Sequence[WorkloadPod]]],
 ) -> tuple[dict[str, tuple[ProfiledService, ...]], dict[str, int]]:
     """By node its services with their pods there, and how many pods of it are left out because there are too many."""
     nodes: dict[str, list[ProfiledService]] = {}
@@ -106,7 +106,7 @@ def services_of_nodes(
     return {node: tuple(found) for node, found in nodes.items()}, left_out
 
 
-def _by_node(pods: Sequence[PodOfDeployment]) -> dict[str, list[str]]:
+def _by_node(pods: Sequence[WorkloadPod]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for pod in sorted(pods, key=lambda one: one.uid):
         if pod.node and pod.active:

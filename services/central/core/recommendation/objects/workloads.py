@@ -13,6 +13,8 @@ from shared.contracts.kube.quantities import parse_millis, parse_units
 from shared.core.api_kind import ApiKind
 
 DEPLOYMENTS = ApiKind("apps", "v1", "Deployment", "deployments", namespaced=True)
+DESCRIPTOR = "spd.katalyst.kubewharf.io/name"
+"""On a pod: its ServiceProfileDescriptor."""
 HASH_LABEL = "pod-template-hash"
 MAX_CONTAINERS = 64
 MAX_AMOUNT = 1 << 60
@@ -51,6 +53,7 @@ class WorkloadPod:
     node: str
     created: str
     running: bool
+    """And not on its way out."""
     containers: Mapping[str, ContainerNeeds]
     in_force: Mapping[str, Amounts] = field(default_factory=dict)
     """Requests that kubelet has put into force, by container; absent where it does not say."""
@@ -58,6 +61,15 @@ class WorkloadPod:
     resize: ResizeState = ""
     """What kubelet says of a resize that is not done."""
     resize_said: str = ""
+    active: bool = True
+    """Neither ended nor on its way out."""
+    descriptor: str = ""
+    """The ServiceProfileDescriptor that it names; "" for none."""
+
+    @property
+    def created_s(self) -> float:
+        """The moment of its creation; 0, before everything, where that cannot be read."""
+        return _seconds(self.created) or 0.0
 
 
 def deployment_of(document: Mapping[str, Any]) -> DeploymentSeen | None:
@@ -79,6 +91,8 @@ def pod_of_workload(document: Mapping[str, Any]) -> WorkloadPod | None:
         return None
     resize, said = _resize(status)
     containers = containers_of(spec)
+    phase, stays = status.get("phase"), not meta.get("deletionTimestamp")
+    descriptor = _map(meta.get("annotations")).get(DESCRIPTOR)
     return WorkloadPod(
         uid=uid,
         namespace=namespace,
@@ -86,12 +100,14 @@ def pod_of_workload(document: Mapping[str, Any]) -> WorkloadPod | None:
         workload=workload,
         node=str(spec.get("nodeName") or ""),
         created=str(meta.get("creationTimestamp") or ""),
-        running=status.get("phase") == "Running" and not meta.get("deletionTimestamp"),
+        running=phase == "Running" and stays,
         containers=containers,
         in_force=_in_force(status),
         kills=tuple(_kills(namespace, name, status, containers)),
         resize=resize,
         resize_said=said,
+        active=phase not in ("Succeeded", "Failed") and stays,
+        descriptor=descriptor if isinstance(descriptor, str) else "",
     )
 
 
