@@ -26,12 +26,19 @@ def doctor(
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Which cluster; by default as kubectl, or that of this pod.")
     ] = None,
+    upgrade: Annotated[
+        Path | None,
+        typer.Option(
+            "--upgrade", metavar="CHART", help="Say what an upgrade of the cluster to this chart would change."
+        ),
+    ] = None,
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
     """Check a node and a cluster: kernel, control groups, kubelet, rights, versions, bus, and what is installed.
 
     Changes nothing. Each check says ok, warning, problem, or why it was not made, and what to do. Without --node and
-    --cluster it looks at what is there. Exit code 1: there is a problem.
+    --cluster it looks at what is there. With --upgrade it looks at what the chart in that folder would change, and at
+    nothing else. Exit code 1: there is a problem.
     """
     import asyncio
 
@@ -42,6 +49,10 @@ def doctor(
     from sublet.invocation import as_plugin
 
     wanted = DOCUMENT.read(output)
+    if upgrade is not None:
+        changes = asyncio.run(_upgrade(require_way(kubeconfig), namespace, upgrade))
+        typer.echo("\n".join(lines(changes)) if wanted.is_table else document_text(as_json(changes), wanted))
+        raise SystemExit(1 if has_problem(changes) else 0)
     neither = not node and not cluster
     way = require_way(kubeconfig) if cluster else way_to_cluster(kubeconfig) if neither else None
     rows: list[FindingRow] = []
@@ -74,6 +85,22 @@ async def _node() -> "list[FindingRow]":
         where = AskTarget(running.node, f"nats://{running.nats_server}") if running else AskTarget(common.node, "")
     probe = HostProbe(common.host_root, common.state_dir, where.nats_url, where.node)
     return examine(f"node {where.node}", NODE_CHECKS, await probe.facts())
+
+
+async def _upgrade(way: "Way", namespace: str, folder: Path) -> "list[FindingRow]":
+    from sublet.cluster.way import open_kube
+    from sublet.doctor.finding import examine
+    from sublet.doctor.upgrade.chart import read_chart
+    from sublet.doctor.upgrade.checks import UPGRADE_CHECKS
+    from sublet.doctor.upgrade.upgrade_probe import upgrade_facts
+
+    chart = read_chart(folder)
+    kube = open_kube(way)
+    try:
+        facts = await upgrade_facts(kube, namespace, chart)
+    finally:
+        await kube.close()
+    return examine("upgrade", UPGRADE_CHECKS, facts)
 
 
 async def _cluster(way: "Way", namespace: str) -> "list[FindingRow]":
