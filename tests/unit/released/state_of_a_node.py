@@ -10,7 +10,7 @@ from typing import Any
 
 import yaml
 from example_messages import EXAMPLES, INTENT, POD
-from pydantic_core import PydanticUndefined, to_jsonable_python
+from pydantic_core import to_jsonable_python
 
 from services.advisor.core.prediction.margin import LearnedMargin
 from services.advisor.core.prediction.stored_margin import margins_text
@@ -81,15 +81,18 @@ def default_settings() -> dict[str, Any]:
     """Every key of every section with its default, as a settings file that names them all."""
     document: dict[str, Any] = {}
     for section in sections():
+        fields = section.model.model_fields
+        if any(field.is_required() and name not in WITHOUT_DEFAULT for name, field in fields.items()):
+            continue  # it is there only where somebody gives all of it
         here = document
         for step in section.path:
             here = here.setdefault(step, {})
-        for name, field in section.model.model_fields.items():
+        for name, field in fields.items():
             default = field.get_default(call_default_factory=True, validated_data={})
             value = default if section.values is None else getattr(section.values, name)
-            if field.is_required() and name in WITHOUT_DEFAULT:
+            if field.is_required():
                 here[name] = WITHOUT_DEFAULT[name]
-            elif inner_model(field) is None and value is not PydanticUndefined and name not in OF_THIS_HOST:
+            elif name not in OF_THIS_HOST and (inner_model(field) is None or isinstance(value, str)):
                 here[name] = to_jsonable_python(value)
     return document
 
