@@ -1,5 +1,6 @@
 """`sublet replay`: recordings and public traces through sizing policies, to compare them."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -90,6 +91,10 @@ def replay(
         int,
         typer.Option(min=0, max=1024, help="That share the work; 0: as many as CPUs, if it is worth it."),
     ] = 0,
+    ask: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="Of a cluster: what the metrics API answers when the recording ends."),
+    ] = None,
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
     """Replay traces through sizing policies: what each would have offered to batch work and withheld from tenants.
@@ -101,7 +106,7 @@ def replay(
     import sys
     import time
 
-    from shared.errors import Refused
+    from shared.errors import BadConfig, Refused
     from sublet.replay import progress
     from sublet.replay.batch import BatchRules
     from sublet.replay.frontier.best import with_frontier
@@ -115,7 +120,9 @@ def replay(
 
     wanted, amounts = DOCUMENT.read(output), cores_list(pod_cores)
     if file_format in ("auto", "recording") and any(map(_is_of_cluster, files)):
-        raise typer.Exit(_decide_anew(files, wanted))
+        raise typer.Exit(_decide_anew(files, ask or (), wanted))
+    if ask:
+        raise BadConfig("--ask: want a recording of a cluster (sublet record --cluster)", reason="invalid")
     rules = BatchRules(batch_pod_cores, evict_after, batch_work or math.inf)
     packing = Packing(
         cpus=cpus,
@@ -165,7 +172,7 @@ def _is_of_cluster(path: Path) -> bool:
         return False
 
 
-def _decide_anew(files: list[Path], wanted: OutputFormat) -> int:
+def _decide_anew(files: list[Path], asked: Sequence[str], wanted: OutputFormat) -> int:
     from services.central.settings import KubernetesSettings
     from shared.errors import BadConfig
     from sublet.exit_codes import FAILED
@@ -179,7 +186,7 @@ def _decide_anew(files: list[Path], wanted: OutputFormat) -> int:
         raise BadConfig("replay: a recording of a cluster is replayed alone; name one FILE", reason="invalid")
     with files[0].open("rb") as source:
         recording = read_cluster_recording(files[0].name, source)
-        outcome = replay_decisions(recording, KubernetesSettings())
+        outcome = replay_decisions(recording, KubernetesSettings(), asked)
     for line in progress.faults(recording.faults):
         print_error(line)
     found = report.document(outcome, files[0].name, recording.faults)

@@ -27,6 +27,7 @@ def document(outcome: DecisionsOutcome, file: str, faults: Faults) -> dict[str, 
         "refused_frames": faults.refused_frames,
         "areas": {area: {result: outcome.counts[area, result] for result in RESULTS} for area in areas},
         "decisions": [_row(one) for one in outcome.rows],
+        "answers": outcome.answers,
         "decisions_left_out": outcome.counts.total() - len(outcome.rows),
     }
 
@@ -64,7 +65,24 @@ def table(found: dict[str, Any]) -> str:
     header = ["at", "area", "object", "recorded", "now", "difference"]
     parts = [*lines, "", columns(header, map(_cells, rows))] if rows else lines
     more = len(found["decisions"]) - len(rows) + found["decisions_left_out"]
-    return "\n".join([*parts, *([f"and {more} more: -o json"] if more else [])])
+    parts += [f"and {more} more: -o json"] if more else []
+    return "\n".join([*parts, *(line for answer in found["answers"] for line in _answer(answer))])
+
+
+def _answer(answer: dict[str, Any]) -> list[str]:
+    """One line a value; the body of a refusal as it is."""
+    head = ["", f"{answer['path']}: {answer['status']}"]
+    items = answer["body"].get("items")
+    if not isinstance(items, list):
+        return [*head, printable(str(answer["body"].get("message", answer["body"])))]
+    return [*head, *(printable(f"{_about(item)}: {item['value']}") for item in items)]
+
+
+def _about(item: dict[str, Any]) -> str:
+    known = item.get("describedObject", {})
+    named = [known.get("kind"), known.get("namespace"), known.get("name")]
+    metric = item.get("metric") or {}
+    return "/".join(str(one) for one in [*named, metric.get("name") or item.get("metricName")] if one)
 
 
 def _cells(row: dict[str, Any]) -> list[str]:

@@ -2,7 +2,9 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from services.central.settings import KubernetesSettings
 from shared.contracts.bus.subjects import state_subject
@@ -14,6 +16,7 @@ from shared.errors import Refused, SubletError
 from shared.fakes.memory_bus import MemoryBus
 from sublet.replay.decisions.difference import differences
 from sublet.replay.decisions.frames import KIND_OF, ClusterFrame, RecordedObject
+from sublet.replay.decisions.metrics import MetricsReplay
 from sublet.replay.decisions.objects import RecordedObjects, ReplayClock
 from sublet.replay.decisions.parts import NewestDecisions, RecordedWorld, controllers, key_of
 from sublet.replay.decisions.placement import ANSWERS, PlacementReplay
@@ -45,6 +48,8 @@ class DecisionsOutcome:
     rows: list[DecidedTwice] = field(default_factory=list)
     counts: Counter[tuple[str, str]] = field(default_factory=Counter)
     """By area: same, different, not_replayed, only_now."""
+    answers: list[dict[str, Any]] = field(default_factory=list)
+    """Of the metrics API when the recording ends: path, status and body."""
 
     def total(self, result: str) -> int:
         """How many decisions ended so."""
@@ -60,13 +65,15 @@ class DecisionsOutcome:
 class DecisionsReplay:
     """Follows the frames; passes are made when a decision is recorded, by what was known then."""
 
-    def __init__(self, recording: ClusterRecording, settings: KubernetesSettings) -> None:
+    def __init__(self, recording: ClusterRecording, settings: KubernetesSettings, asked: Sequence[str] = ()) -> None:
+        """`asked`: paths of the metrics API, which are answered at the end."""
         self._recording, self._settings = recording, settings
         self._clock = ReplayClock(recording.began)
         bus = MemoryBus(clock=self._clock, name="replay")
         self._world = RecordedWorld(RecordedObjects(), bus, self._clock, NewestDecisions(), settings)
         self._areas = controllers(self._world)
         self._placements = PlacementReplay(self._world)
+        self._metrics = MetricsReplay(self._world, asked)
         self._stale = set(self._areas)
         """Areas of which something has changed since their newest pass."""
         self._listening = False
@@ -80,6 +87,7 @@ class DecisionsReplay:
         for frame in self._recording.frames:
             await self._take(frame)
         await self._end()
+        self.outcome.answers = self._metrics.answers()
         return self.outcome
 
     async def _take(self, frame: ClusterFrame) -> None:
@@ -97,6 +105,7 @@ class DecisionsReplay:
             case PodFigures():
                 if not self._listening:
                     self._listening = not await self._pass("recommendation")
+                self._metrics.hear(frame.what)
                 await self._publish(frame.what)
         self._stale = set(self._areas)
 
@@ -169,6 +178,12 @@ def _words(error: Exception) -> str:
     return str(error) if isinstance(error, SubletError) else f"{type(error).__name__}: {error}"[:MAX_WHY]
 
 
-def replay_decisions(recording: ClusterRecording, settings: KubernetesSettings) -> DecisionsOutcome:
-    """All recorded decisions beside those that are made anew; the same recording gives the same."""
-    return asyncio.run(DecisionsReplay(recording, settings).run())
+def replay_decisions(
+    recording: ClusterRecording, settings: KubernetesSettings, asked: Sequence[str] = ()
+) -> DecisionsOutcome:
+    """All recorded decisions beside those that are made anew; the same recording gives the same.
+
+    Raises:
+        Refused: what is `asked` is no path of the metrics API.
+    """
+    return asyncio.run(DecisionsReplay(recording, settings, asked).run())

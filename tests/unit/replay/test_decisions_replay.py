@@ -274,6 +274,26 @@ def test_decisions_that_are_the_same_end_with_0(run: Run) -> None:
     assert "1 said only now" in result.stdout
 
 
+def test_the_metrics_api_answers_as_it_would_have_when_the_recording_ends(run: Run) -> None:
+    path = "/apis/custom.metrics.k8s.io/v1beta2/namespaces/shop/pods/*/container_cpu_usage"
+    result = run(recommended(), "--ask", path, "--ask", "/apis/custom.metrics.k8s.io/v1beta2/nodes/x/nothing")
+    assert f"{path}: 200" in result.stdout
+    assert "Pod/shop/web-5d4b7-abcde/container_cpu_usage: 1" in result.stdout
+    assert "/nodes/x/nothing: 404" in result.stdout
+    (one, _) = json.loads(run(recommended(), "--ask", path, "--ask", path, "-o", "json").stdout)["answers"]
+    assert (one["path"], one["status"], len(one["body"]["items"])) == (path, 200, 1)
+
+
+@pytest.mark.parametrize("path", ["/healthz", "gossip", "/apis/" + "x" * 3000, "/apis/\x1b[31m"])
+def test_a_question_that_is_no_path_is_refused(run: Run, path: str) -> None:
+    assert "--ask" in str(run(recommended(), "--ask", path).exception)
+
+
+def test_a_question_wants_a_recording_of_a_cluster(run: Run) -> None:
+    shipped = Path(__file__).parents[3] / "examples/traces/web-and-batch.jsonl.gz"
+    assert "want a recording of a cluster" in str(run(shipped.read_bytes(), "--ask", "/apis/x").exception)
+
+
 def test_an_empty_recording_says_so(run: Run) -> None:
     result = run(ClusterStory().close())
     assert result.exit_code == 0
