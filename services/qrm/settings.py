@@ -16,6 +16,7 @@ from services.qrm.core.placement.requests import POOL_NAME
 from services.qrm.core.resctrl.shares import CacheShare
 from services.qrm.core.starting import StartRules
 from services.qrm.sections.disks import DisksSettings
+from services.qrm.sections.network import NetClassSettings
 from shared.contracts.mode import Mode
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.block_io import UNBOUNDED_IOPS
@@ -321,6 +322,8 @@ class QrmSettings(Settings):
     """Limits of disks for batch work on Kubernetes; off unless `enabled`."""
     disks: DisksSettings = DisksSettings()
     """Write-back throttling and io.cost of whole disks; off unless `wbt` or `io_cost`."""
+    net_class: NetClassSettings = NetClassSettings()
+    """Ids of packets by class of pods, for others' filters (cgroup v1); off unless `enabled`."""
     starts: StartSettings = StartSettings()
     """Reclaimed pods that keep kubelet's weight and width until their containers run."""
     keeper: bool = True
@@ -339,6 +342,7 @@ class QrmSettings(Settings):
             self.resctrl.rules(),
             self.block_io.rules(),
             self.disks.rules(),
+            self.net_class.rules(),
         )
 
     def pool_names(self, *, in_cluster: bool) -> tuple[str, ...] | None:

@@ -9,6 +9,7 @@ UNITS: Mapping[str, str] = {
     "_s": "seconds",
     "_ms": "milliseconds",
     "_us": "microseconds",
+    "_cores_id": "class id",
     "_bytes": "bytes",
     "_bytes_s": "bytes a second",
     "_bps": "bytes a second",

@@ -38,6 +38,7 @@ class Knob(StrEnum):
     WMARK_SCALE = "memory.wmark_scale_factor"  # permill of the limit between the two marks
     WMARK_MIN_ADJ = "memory.wmark_min_adj"  # percent by which the machine's least watermark differs here
     GROUP_IDENTITY = "cpu.bvt_warp_ns"  # -1 to 2: whose turn it is
+    NET_CLASS = "net_cls.classid"  # id of packets, 65536 a + b for the tc class a:b, 0 for none; v1 only
     # One value a disk; 0: none. Their files are in `shared.core.cgroups.block_io`.
     IO_READ_BPS = "io.read_bps"  # bytes by second
     IO_WRITE_BPS = "io.write_bps"  # bytes by second
@@ -72,6 +73,7 @@ V1_FILES: dict[Knob, tuple[str, str]] = {
     Knob.WMARK_SCALE: ("memory", "memory.wmark_scale_factor"),
     Knob.WMARK_MIN_ADJ: ("memory", "memory.wmark_min_adj"),
     Knob.GROUP_IDENTITY: ("cpu", "cpu.bvt_warp_ns"),
+    Knob.NET_CLASS: ("net_cls", "net_cls.classid"),
 }
 V2_FILES: dict[Knob, str] = {
     Knob.CPUS: "cpuset.cpus",

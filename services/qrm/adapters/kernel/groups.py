@@ -272,7 +272,8 @@ class CgroupGroups:
         """Without a record everything that may have been written counts as written, and a group as a new one before."""
         if not self.unrecorded:
             return []
-        keys = may_be_given(pods, self.layout, NEUTRAL)
+        # Ids of packets are others' as well, and none of theirs may go.
+        keys = may_be_given(pods, self.layout, NEUTRAL.keys() - {Knob.NET_CLASS})
         keys |= may_have_quotas(pods, self.layout) if self._pod_limits is not None else set()
         keys -= self._former.of(tuple(Knob)).keys()
         found = {(group, knob): NEUTRAL.get(knob, UNLIMITED) for group, knob in keys if self._cgroups.exists(group)}

@@ -21,6 +21,7 @@ NEUTRAL: Mapping[Knob, int] = {
     Knob.WMARK_RATIO: 0,
     Knob.WMARK_SCALE: 50,
     Knob.WMARK_MIN_ADJ: 0,
+    Knob.NET_CLASS: 0,
 }
 """What the kernel gives a new group, for every knob of these rules."""
 
@@ -64,6 +65,8 @@ class NodeRules:
     """Limits of the reclaimed class by disk; none: they are off."""
     tuning: DiskRules = NO_DISK_RULES
     """What whole disks are set to; nothing by default."""
+    net_classes: Mapping[QosClass, int] = field(default_factory=dict)
+    """Ids of packets by class; none: they are off."""
 
 
 NO_ISOLATION = NodeRules()

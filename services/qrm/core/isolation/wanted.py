@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from services.qrm.core.isolation.burst import burst_values
 from services.qrm.core.isolation.group_identity import identity_values
 from services.qrm.core.isolation.memory_qos import memory_values
+from services.qrm.core.isolation.net_classes import net_class_values
 from services.qrm.core.isolation.rules import NodeRules, Values
 from shared.contracts.pod import Pod
 from shared.core.cgroups.knobs import Knob
@@ -21,6 +22,7 @@ def wanted_values(pods: Sequence[Pod], layout: Layout, rules: NodeRules) -> Valu
         **burst_values(pods, layout, rules.burst_percent),
         **memory_values(pods, layout, rules),
         **identity_values(pods, layout, rules.identities),
+        **net_class_values(pods, layout, rules.net_classes),
     }
 
 
