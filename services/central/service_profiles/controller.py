@@ -10,7 +10,7 @@ import structlog
 
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.recommendation.objects.workloads import DEPLOYMENTS, WorkloadPod, pod_of_workload
-from services.central.core.service_profiles.conditions import conditions
+from services.central.core.service_profiles.conditions import conditions, verdicts
 from services.central.core.service_profiles.descriptor import (
     DESCRIPTORS,
     NAME,
@@ -175,11 +175,13 @@ class ServiceProfileController:
         if marks:
             await self._objects.patch(DESCRIPTORS, {"metadata": {**meta, "annotations": marks}})
             self._say(seen, "baseline", "; ".join(f"{name} {text}" for name, text in sorted(marks.items())))
-        now_s = self._clock.monotonic()
-        if now_s - self._told_at_s.get(seen.uid, float("-inf")) < STATUS_S:
+        now_s, said = self._clock.monotonic(), conditions(seen, self._told.get(seen.uid, ToldService()), len(pods))
+        # Figures can wait for their turn; that a service does poorly, or that its descriptor cannot be read, cannot.
+        is_news = verdicts(said) != verdicts(seen.status.get("conditions"))
+        if not is_news and now_s - self._told_at_s.get(seen.uid, float("-inf")) < STATUS_S:
             return
         status = standing(seen, self._known(pods), self._clock.wall().timestamp(), FIGURES_PERIOD_S)
-        status["conditions"] = conditions(seen, self._told.get(seen.uid, ToldService()), len(pods))
+        status["conditions"] = said
         if any(seen.status.get(name) != value for name, value in status.items()):
             await self._objects.patch(DESCRIPTORS, {"metadata": meta, "status": status}, status=True)
         self._told_at_s[seen.uid] = now_s

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from services.central.core.lost_nodes.pacing import Pace
-from shared.contracts.cluster.profiles import PROFILES_PERIOD_S, ProfiledService, ServiceProfiles
+from services.central.core.service_profiles.told import ServiceHere
+from shared.contracts.cluster.profiles import PROFILES_PERIOD_S, ServiceProfiles
 from shared.core.evictions.intents import TokenBucket
 from shared.wire import Wire
 
@@ -14,7 +15,7 @@ PACE: Final = Pace(per_s=200.0, burst=1000)
 FAREWELLS: Final = 3
 """So often a node is told that none of its pods has a profile any more: a message may be lost."""
 
-Services = tuple[ProfiledService, ...]
+Services = tuple[ServiceHere, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,8 @@ class NodeTelling:
             if rest is None:
                 return
             self._bucket = rest
-            message = self._wire.stamp(ServiceProfiles, services=services, pods_left_out=left_out.get(node, 0))
+            told = tuple(one.message for one in services)
+            message = self._wire.stamp(ServiceProfiles, services=told, pods_left_out=left_out.get(node, 0))
             if not await self._wire.publish(message.model_copy(update={"node": node})):
                 return
             empty = 0 if services else (before.empty if before else 0) + 1
@@ -55,6 +57,6 @@ class NodeTelling:
 
     def state(self) -> Mapping[str, Any]:
         """How many nodes are told of how many services, and how many pods of them there are."""
-        services: Sequence[ProfiledService] = [one for told in self._told.values() for one in told.services]
+        services: Sequence[ServiceHere] = [one for told in self._told.values() for one in told.services]
         return {"nodes": len(self._told), "services": len({(one.namespace, one.name) for one in services}),
                 "pods": sum(len(one.pods) for one in services)}  # fmt: skip

@@ -138,7 +138,7 @@ def test_a_node_is_told_of_its_own_pods_that_run() -> None:
     pods = [pod_of("aa"), pod_of("bb", "n2"), pod_of("cc", ""), pod_of("dd", active=False)]
     one = seen(baselinePercent=100)
     nodes, left_out = services_of_nodes([(one, told_of(one, pods, {}), pods)])
-    assert {node: (found.pods, found.kept) for node, (found,) in nodes.items()} == {
+    assert {node: (found.pods, found.message.kept) for node, (found,) in nodes.items()} == {
         "n1": (("aa",), {"baseline": ("aa",)}), "n2": (("bb",), {"baseline": ("bb",)})}  # fmt: skip
     assert left_out == {}
 
@@ -156,7 +156,7 @@ def test_law_a_message_is_bounded_and_says_what_it_leaves_out(sizes: list[int]) 
     assert told + left_out.get("n1", 0) == sum(sizes)
     envelope: dict[str, Any] = {"node": "n1", "boot_id": "0123456789abcdef", "seq": 1,
                                 "sent_at": "2026-01-02T03:04:05Z"}  # fmt: skip
-    ServiceProfiles.model_validate(envelope | {"services": nodes.get("n1", ())})
+    ServiceProfiles.model_validate(envelope | {"services": [one.message for one in nodes.get("n1", ())]})
 
 
 def test_more_services_than_a_message_holds_are_left_out() -> None:
@@ -247,6 +247,8 @@ def test_a_service_that_does_poorly_keeps_what_it_asked_for_until_it_does_well(p
 
         await tell(101.0)
         assert ear.of("n1")[-1] == (uid,)
+        rows = {one["type"]: one for one in world.api.documents[DESCRIPTORS, "shop", "web"]["status"]["conditions"]}
+        assert rows["PerformsWell"]["message"] == "latency 101 above 100"  # at once, and not within a minute
         await tell(99.0)
         assert ear.of("n1")[-1] == ()
         await tell(101.0)

@@ -1,6 +1,7 @@
 """The conditions of a descriptor: whether it can be read, how its service does, and what nodes are told of it."""
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 from services.central.core.service_profiles.descriptor import DescriptorSeen
@@ -25,6 +26,12 @@ def conditions(seen: DescriptorSeen, told: ToldService, pods: int) -> list[dict[
     reason = "PartlyUsed" if told.problems else "Used"
     found.append(_condition("TargetsUsed", not told.problems, reason, _told_words(told, pods)))
     return found
+
+
+def verdicts(found: object) -> list[tuple[Any, ...]]:
+    """What conditions say without their words, also of those that somebody else has written into a status."""
+    rows = found if isinstance(found, list) else []
+    return [(one.get("type"), one.get("status"), one.get("reason")) for one in rows if isinstance(one, Mapping)]
 
 
 def _told_words(told: ToldService, pods: int) -> str:

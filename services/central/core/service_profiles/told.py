@@ -6,6 +6,7 @@ Facts: docs/facts/service-profiles.md#what-nodes-do-with-descriptors.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from services.central.core.recommendation.baseline import ServicePod, baseline_of
 from services.central.core.recommendation.objects.workloads import WorkloadPod
@@ -46,9 +47,8 @@ def told_of(seen: DescriptorSeen, pods: Sequence[WorkloadPod], current: Mapping[
         return ToldService()
     targets, problems = targets_of(seen.spec)
     poor = poor_indicators(seen.spec, current)
-    baseline = set(
-        baseline_of(seen.spec.baseline_percent, [ServicePod(pod.created_s, pod.name, pod.active) for pod in pods]).pods
-    )
+    service = (ServicePod(pod.created_s, pod.name, pod.active) for pod in pods)
+    baseline = set(baseline_of(seen.spec.baseline_percent, service).pods)
     kept = {pod.uid: BASELINE if pod.name in baseline else POOR for pod in pods if poor or pod.name in baseline}
     judged = tuple(one.name for one in bounded_indicators(seen.spec) if one.name in current)
     return ToldService(targets, kept, poor, judged, problems)
@@ -87,36 +87,53 @@ def bounded_indicators(spec: DescriptorSpec) -> list[NamedIndicator]:
     return [one for one in spec.business_indicator or () if one.upper_bound is not None]
 
 
+class ServiceHere(NamedTuple):
+    """One service on one node; plain, for each pass makes those of all nodes, and few of them are news."""
+
+    namespace: str
+    name: str
+    targets: IndicatorTargets
+    pods: tuple[str, ...]
+    kept: tuple[tuple[str, str], ...]
+    """UID of each pod that keeps what it asked for, and why."""
+
+    @property
+    def message(self) -> ProfiledService:
+        """As the node is told of it."""
+        by_reason: dict[str, tuple[str, ...]] = {}
+        for uid, why in self.kept:
+            by_reason[why] = (*by_reason.get(why, ()), uid)
+        return ProfiledService(
+            namespace=self.namespace, name=self.name, targets=self.targets, pods=self.pods, kept=by_reason
+        )
+
+
 def services_of_nodes(
     services: Iterable[tuple[DescriptorSeen, ToldService, Sequence[WorkloadPod]]],
-) -> tuple[dict[str, tuple[ProfiledService, ...]], dict[str, int]]:
+) -> tuple[dict[str, tuple[ServiceHere, ...]], dict[str, int]]:
     """By node its services with their pods there, and how many pods of it are left out because there are too many."""
-    nodes: dict[str, list[ProfiledService]] = {}
+    nodes: dict[str, list[ServiceHere]] = {}
     left_out: dict[str, int] = {}
     room: dict[str, int] = {}
     for seen, told, pods in services:
         for node, uids in _by_node(pods).items():
             fits = room.get(node, MAX_PODS) if len(nodes.get(node, ())) < MAX_SERVICES else 0
-            here, more = uids[:fits], len(uids) - fits
+            here, more = tuple(uids[:fits]), len(uids) - fits
             if more > 0:
                 left_out[node] = left_out.get(node, 0) + more
             if here:
                 room[node] = fits - len(here)
-                nodes.setdefault(node, []).append(_service(seen, told, here))
+                kept = tuple((uid, told.kept[uid]) for uid in here if uid in told.kept)
+                nodes.setdefault(node, []).append(ServiceHere(seen.namespace, seen.name, told.targets, here, kept))
     return {node: tuple(found) for node, found in nodes.items()}, left_out
 
 
 def _by_node(pods: Sequence[WorkloadPod]) -> dict[str, list[str]]:
+    """UIDs by node, in one order, whatever that of the pods is."""
     found: dict[str, list[str]] = {}
-    for pod in sorted(pods, key=lambda one: one.uid):
+    for pod in pods:
         if pod.node and pod.active:
             found.setdefault(pod.node, []).append(pod.uid)
+    for uids in found.values():
+        uids.sort()
     return found
-
-
-def _service(seen: DescriptorSeen, told: ToldService, uids: Sequence[str]) -> ProfiledService:
-    kept: dict[str, tuple[str, ...]] = {}
-    for uid in uids:
-        if why := told.kept.get(uid):
-            kept[why] = (*kept.get(why, ()), uid)
-    return ProfiledService(namespace=seen.namespace, name=seen.name, targets=told.targets, pods=tuple(uids), kept=kept)
