@@ -49,10 +49,11 @@ PLUGIN_HELP = """Let batch work use the CPU and memory that online services leav
     kubectl sublet doctor                          is the cluster fit, is all there
     kubectl sublet status                          what each node offers, in one line
     kubectl sublet get node NAME                   one node's object
+    kubectl sublet explain pod/NAME                why it is where it is
 
-The cluster is that of --kubeconfig, KUBECONFIG or ~/.kube/config. Services are
-asked over the bus: those of a node (top, explain) in its agent's pod, events
-and audit through the hub (docs/kubernetes.md, "Look from outside").
+The cluster is that of --kubeconfig, KUBECONFIG or ~/.kube/config. explain asks
+in Sublet's pods, by kubectl exec. Services are asked over the bus: those of a
+node (top) in its agent's pod, events and audit through the hub (docs/kubernetes.md, "Look from outside").
 """
 
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from sublet.cluster.options import ClusterOption, KubeconfigOption, SystemOption, cluster_meant
 from sublet.completion.names import complete_pod
 from sublet.terminal.formats import OutputFormat, OutputFormats, document_text
 
@@ -51,11 +52,15 @@ def explain(
     ],
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="The pod's namespace.")] = "default",
     output: Annotated[str, EXPLANATION.option] = "table",
+    cluster: ClusterOption = False,
+    kubeconfig: KubeconfigOption = None,
+    system: SystemOption = "sublet-system",
 ) -> None:
     """Show why a pod runs where it runs or was evicted, or why a CPU is in its pool, with the numbers of each step.
 
     Of a pod, a node or any other object it shows what the cluster's controllers decided too, as of a pod that waits:
     pod/NAMESPACE/NAME, node/NAME, tidenodepool/NAME. In short, or with every step: -o wide.
+    Of a cluster it is asked in Sublet's pods, by `kubectl exec`.
     """
     from shared.core.text.document import dns_name
     from sublet.ask import run
@@ -71,6 +76,15 @@ def explain(
         raise typer.BadParameter(f"{what!r}: want pod/NAME, cpu/NUMBER or the kind and name of an object, as node/NAME")
     dns_name(within or namespace, "--namespace")
     dns_name(name, f"explain {what!r}: name")
+    if cluster_meant(cluster, kubeconfig):
+        from sublet.cluster.inside import Inside
+        from sublet.cluster.inside import explain as explained
+
+        where, pod = Inside(system, kubeconfig), name if kind in PODS else None
+        wide = wanted.kind == "wide" if wanted.is_table else None
+        lines, document = explained(where, what, within or namespace, pod, wide=wide)
+        _print(document, lines, wanted)
+        return
     if kind in PODS:
         run(partial(_explain_pod, namespace=within or namespace, name=name, output=wanted))
     run(partial(_explain_object, wanted=WantedObject(SHORT.get(kind, kind), within or None, name), output=wanted))
