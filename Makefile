@@ -13,7 +13,7 @@ VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -43,7 +43,7 @@ imports: $(STAMP)
 
 unit: $(STAMP)           ## a file on each CPU, and one more; those that use this host's cgroups one after the other
 	PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n auto --maxprocesses 8 --no-loadscope-reorder \
-		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel and not soak"
+		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel and not soak and not pages"
 
 test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target chaos-of-this-host chaos-beside
@@ -74,6 +74,9 @@ test-kubernetes: rig-kubernetes  ## a real control plane and a real kubelet; as 
 
 test-kubernetes-all: rig-kubernetes  ## the same on each supported version, and docs/kubernetes-versions.md from it; 25 min a version, and 10 more the first time; VERSIONS="v1.30.14 v1.33.13" STORIES=tests/kubernetes/test_crds.py for some of it
 	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m every_version $(STORIES) $(if $(VERSIONS),--versions $(VERSIONS))
+
+test-pages: rig-kubernetes  ## the first success of each page on the cluster's half, typed as printed on one installation; 8 min
+	$(BIN)/python -m pytest -m pages tests/kubernetes
 
 test-attacks: rig-kubernetes  ## what tenants, nodes, logins, local users, operators and faults may try, on real parts; as root on Debian 12
 	$(ATTACKS_WITHOUT_CLUSTER)

@@ -1,6 +1,7 @@
 """The container images of the node, as archives in the cache: no registry is reached."""
 
 import hashlib
+import shutil
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -91,6 +92,31 @@ def build_product(cache: Path, say: Say) -> Image:
             engine.docker("save", "--output", place, PRODUCT)
         engine.docker("image", "prune", "--force", "--filter", f"until={_KEPT}")
     return image
+
+
+def scheduler_image(cache: Path, program: Path, say: Say) -> Image:
+    """The image of the stock scheduler under its published name, which the chart starts by default.
+
+    Raises:
+        RigMissing: the engine does not start.
+        EngineError: the image cannot be made.
+    """
+    image = _image(cache, program.name.replace("kube-scheduler-", "registry.k8s.io/kube-scheduler:"))
+    if not image.archive.exists():
+        with ENGINE.cache_held() as engine_cache, running(engine_cache) as engine:
+            say("making the scheduler's image")
+            _save(engine, image, lambda: _import_program(engine, cache, program, "kube-scheduler", image.name))
+    return image
+
+
+def _import_program(engine: Engine, cache: Path, program: Path, name: str, image: str) -> None:
+    with tempfile.TemporaryDirectory(prefix=f".{name}-", dir=cache) as place:
+        folder = Path(place)
+        inside = folder / "usr/local/bin" / name
+        inside.parent.mkdir(parents=True)
+        shutil.copy(program, inside)
+        run(["tar", "-C", folder, "-cf", folder / "root.tar", "usr"])
+        engine.docker("import", "-c", "ENV PATH=/usr/local/bin", "-c", "USER 65535:65535", folder / "root.tar", image)
 
 
 def _image(cache: Path, name: str) -> Image:
