@@ -22,7 +22,7 @@ from services.reporter.core.node_metric.figures import node_metric_figures
 from services.reporter.core.node_metric.status import node_metric_status
 from services.reporter.core.node_metric.usage_series import BYTES_PER_SLOT
 from services.reporter.core.node_metric.usage_windows import UsageWindows
-from services.reporter.node_metric_report import NodeMetricReport
+from services.reporter.reports.node_metric import NodeMetricReport
 from services.reporter.settings import NodeMetricSettings, ReporterSettings
 from shared.adapters.clock import LoopClock
 from shared.contracts.pod import Pod

@@ -14,14 +14,14 @@ from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import JudgedView, cnr, fragments, must_write
 from services.reporter.core.overcommit.report import OvercommitReport
 from services.reporter.core.resource_status import statuses_to_write
-from services.reporter.kubelet_binding_report import KubeletBindingReport
 from services.reporter.mid_node_offer import MidNodeOffer
-from services.reporter.node_metric_report import NodeMetricReport
 from services.reporter.offer_over_time import ColocationInput
 from services.reporter.ports import ReporterPorts
 from services.reporter.reclaimed_node_offer import ReclaimedNodeOffer
 from services.reporter.registry import configured_fields
-from services.reporter.resource_status_report import ResourceStatusReport
+from services.reporter.reports.kubelet_binding import KubeletBindingReport
+from services.reporter.reports.node_metric import NodeMetricReport
+from services.reporter.reports.resource_status import ResourceStatusReport
 from services.reporter.settings import NAME, ReporterSettings
 from shared.app import Context
 from shared.build import BUILD

@@ -2,10 +2,10 @@
 
 from dataclasses import replace
 
-from services.reporter import node_metric_report, resource_status_report
 from services.reporter.app import ReporterApp
 from services.reporter.core.mid.stored_past import MAX_PAST_BYTES
 from services.reporter.ports import ReporterPorts, SideTask
+from services.reporter.reports import node_metric, resource_status
 from services.reporter.settings import NAME, ReporterSettings
 from shared.adapters.files.node import NodeFile
 from shared.adapters.files.past import PastFile
@@ -44,8 +44,8 @@ def _of_a_cluster(context: Context) -> ReporterPorts:
         side_task,
         lambda: node.seen,
         lambda: node.withdrawn,
-        objects=KubeObjects(kube, context.clock, manager=node_metric_report.MANAGER),
-        pods=KubeObjects(kube, context.clock, manager=resource_status_report.MANAGER),
+        objects=KubeObjects(kube, context.clock, manager=node_metric.MANAGER),
+        pods=KubeObjects(kube, context.clock, manager=resource_status.MANAGER),
         managers=KubeletCheckpoints(common.host_root).read,
     )
 

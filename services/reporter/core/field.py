@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
-from services.reporter.core.overcommit.kubelet_binding import KubeletBinding
+from services.reporter.core.overcommit.kubelet_binding import KubeletManagers
 from shared.build import Build
 from shared.contracts.allocation import Allocation, Condition
 from shared.contracts.kube.overcommit import Resource
@@ -64,7 +64,7 @@ class FieldView:
     """What is reported of Koordinator's mid resources; None: they are not offered."""
     bearable: SaidRatios = ()
     """The over-commitment that the node can bear; a resource of which it is not known, or not told, is not there."""
-    binding: KubeletBinding | None = None
+    binding: KubeletManagers | None = None
     """What kubelet binds to pods; None: it is not known, or not told."""
     node_unread: tuple[str, ...] = ()
     """What the Node says of its own colocation and cannot be followed, and why."""

@@ -8,7 +8,7 @@ from typing import Any
 from fixture_types import Virtual
 
 from services.reporter.core.mid.reclaimable import ProdReclaimable
-from services.reporter.node_metric_report import NodeMetricReport
+from services.reporter.reports.node_metric import NodeMetricReport
 from services.reporter.settings import NodeMetricSettings, ReporterSettings
 from shared.adapters.clock import LoopClock
 from shared.contracts.pod import Pod

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from services.central.core.overcommit.fit import kubelet_binding as seen_by_the_extender
 from services.central.core.overcommit.node_report import node_report_of
-from services.reporter.core.overcommit.kubelet_binding import KubeletBinding, kubelet_binding
-from services.reporter.kubelet_binding_report import KubeletBindingReport
+from services.reporter.core.overcommit.kubelet_binding import KubeletManagers, kubelet_binding
+from services.reporter.reports.kubelet_binding import KubeletBindingReport
 from shared.adapters.host import kubelet_checkpoints
 from shared.adapters.host.kubelet_checkpoints import (
     CPU_MANAGER_FILE,
@@ -93,11 +93,11 @@ def test_a_checkpoint_is_read_anew_where_kubelet_has_replaced_it(
 ) -> None:
     report = KubeletBindingReport(KubeletCheckpoints(tmp_path).read)
     report.follow(wanted=True)
-    assert report.said == KubeletBinding(), "there is no kubelet"
+    assert report.said == KubeletManagers(), "there is no kubelet"
     write(tmp_path, CPU_MANAGER_FILE, STATIC)
     write(tmp_path, MEMORY_MANAGER_FILE, {"policyName": "None"})
     report.follow(wanted=True)
-    assert report.said == KubeletBinding("static", "None", 3)
+    assert report.said == KubeletManagers("static", "None", 3)
     opened: list[str] = []
 
     def counted(root: Path, file: str) -> dict[str, Any] | None:
@@ -109,7 +109,7 @@ def test_a_checkpoint_is_read_anew_where_kubelet_has_replaced_it(
     assert opened == []
     write(tmp_path, CPU_MANAGER_FILE, NONE)
     report.follow(wanted=True)
-    assert report.said == KubeletBinding("none", "None")
+    assert report.said == KubeletManagers("none", "None")
     assert opened == [CPU_MANAGER_FILE]
 
 

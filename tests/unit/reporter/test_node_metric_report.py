@@ -12,8 +12,8 @@ from metered_node import GIB, ON, Node, Play, player
 from services.reporter.app import ReporterApp
 from services.reporter.core.mid.peaks import UsedAmounts
 from services.reporter.core.mid.reclaimable import ProdReclaimable
-from services.reporter.node_metric_report import NO_API_SERVER, UNCHANGED_S
 from services.reporter.ports import ReporterPorts
+from services.reporter.reports.node_metric import NO_API_SERVER, UNCHANGED_S
 from services.reporter.settings import ReporterSettings
 from shared.app import Context
 from shared.core.api_kind import NODE_METRICS, NODES

@@ -13,7 +13,7 @@ from present import present
 from services.reporter.core.field import FieldView, Fragment, NumaShare, Offered, ReportField
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import MOST_PASSED_OVER_S, JudgedView, cnr, fragments, must_write
-from services.reporter.core.overcommit.kubelet_binding import KubeletBinding
+from services.reporter.core.overcommit.kubelet_binding import KubeletManagers
 from services.reporter.registry import known_fields
 from shared.build import BUILD
 from shared.contracts.allocation import Condition
@@ -158,7 +158,7 @@ def test_a_view_that_brings_anything_new_is_judged_at_once(
         {"batch_by_numa": {0: NumaShare(1, 1)}},
         {"mid": offer},
         {"bearable": (("cpu", 1.5),)},
-        {"binding": KubeletBinding("static")},
+        {"binding": KubeletManagers("static")},
         {"node_unread": ("x",)},
         {"build": BUILD},
         {"conditions": (Condition(type="X", message=""),)},

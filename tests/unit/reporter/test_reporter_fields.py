@@ -14,7 +14,7 @@ from present import present
 
 from services.reporter import fields as package
 from services.reporter.core.field import FieldSettings, FieldView, Offered, ReportField, without_times
-from services.reporter.core.overcommit.kubelet_binding import KubeletBinding
+from services.reporter.core.overcommit.kubelet_binding import KubeletManagers
 from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
 from shared.build import Build
 from shared.contracts.allocation import PoolAllocation
@@ -39,7 +39,7 @@ status:
 
 @pytest.fixture
 def full(now: datetime, allocation: NewAllocation, sample: NewSample, services: tuple[ServiceHealth, ...]) -> FieldView:
-    batch, mid, binding = Offered(4541, 1 << 30), Offered(1500, 1 << 30), KubeletBinding("static", "None", 2)
+    batch, mid, binding = Offered(4541, 1 << 30), Offered(1500, 1 << 30), KubeletManagers("static", "None", 2)
     told = FieldView(now, allocation(), True, sample(), True, services, batch=batch, mid=mid)
     return replace(told, bearable=(("cpu", 1.5),), binding=binding)
 

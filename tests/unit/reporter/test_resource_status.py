@@ -12,7 +12,7 @@ from fixture_types import NewAllocation, NewSample, Virtual
 from services.reporter.app import ReporterApp
 from services.reporter.core.resource_status import StatusToWrite, statuses_to_write
 from services.reporter.ports import ReporterPorts
-from services.reporter.resource_status_report import AGAIN_S, GRANT, MOST, NO_API_SERVER, ResourceStatusReport
+from services.reporter.reports.resource_status import AGAIN_S, GRANT, MOST, NO_API_SERVER, ResourceStatusReport
 from services.reporter.settings import ReporterSettings
 from shared.adapters.clock import LoopClock
 from shared.adapters.files.node import NodeFile

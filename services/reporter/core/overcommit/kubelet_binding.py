@@ -18,7 +18,7 @@ POLICIES = ("none", "static")
 
 
 @dataclass(frozen=True, slots=True)
-class KubeletBinding:
+class KubeletManagers:
     """The policies of kubelet's managers, None where nobody knows, and how many CPUs are bound to pods."""
 
     cpu_manager: str | None = None
@@ -34,7 +34,7 @@ class KubeletBinding:
         return {key: text for key, text in found.items() if text is not None}
 
 
-def kubelet_binding(cpu: Mapping[str, Any] | None, memory: Mapping[str, Any] | None) -> KubeletBinding:
+def kubelet_binding(cpu: Mapping[str, Any] | None, memory: Mapping[str, Any] | None) -> KubeletManagers:
     """What two checkpoints say; None: there is no such file.
 
     Raises:
@@ -42,7 +42,7 @@ def kubelet_binding(cpu: Mapping[str, Any] | None, memory: Mapping[str, Any] | N
     """
     policy = _policy(cpu, "CPU")
     bound = 0 if cpu is None or not binds(policy) else _bound_cpus(cpu.get("entries") or {})
-    return KubeletBinding(policy, _policy(memory, "memory"), bound)
+    return KubeletManagers(policy, _policy(memory, "memory"), bound)
 
 
 def _policy(state: Mapping[str, Any] | None, manager: str) -> str | None:

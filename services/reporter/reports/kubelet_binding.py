@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from services.reporter.core.overcommit.kubelet_binding import KubeletBinding, ManagerStates, kubelet_binding
+from services.reporter.core.overcommit.kubelet_binding import KubeletManagers, ManagerStates, kubelet_binding
 from shared.contracts.allocation import Condition
 from shared.errors import Refused, Unavailable
 
@@ -13,7 +13,7 @@ class KubeletBindingReport:
     def __init__(self, read: Callable[[], ManagerStates] | None) -> None:
         """`read` raises Unavailable; None: there is no kubelet here."""
         self._read = read
-        self.said: KubeletBinding | None = None
+        self.said: KubeletManagers | None = None
         self.failure = ""
 
     def follow(self, *, wanted: bool) -> None:
