@@ -285,7 +285,7 @@ def test_beside_a_damaged_record_disks_wait_until_the_groups_are_on_record_again
     machine, layout = HostMachine(disks.cgroups, lambda: TUTORIAL_NODE), KubeletLayout("cgroupfs")
     groups = CgroupGroups(CgroupWriter(disks.cgroups, layout.top), machine, layout, former_store=disks.store)
     groups.unrecorded = True
-    rules = NodeRules(tuning=DiskRules(wbt=True))
+    rules = NodeRules(tuning=DiskRules(wbt=True, classes={"hdd": DiskClassRules(5)}))
     groups.apply(arrange_floor(Node(TUTORIAL_NODE, {}, ()), CpuSet()), [], GroupSettings(0, isolation=rules), 0.0)
     assert disks.writes == 0
 
