@@ -6,7 +6,7 @@ import pytest
 from qrm_world import Node, Run, conditions
 
 WBT = "sys/block/sda/queue/wbt_lat_usec"
-ON = {"disks": {"wbt": True, "io_cost": True, "hdd": {"wbt_us": 5, "qos": {}}}}
+ON = {"wbt": True, "io_cost": True, "hdd": {"wbt_us": 5, "qos": {}}}
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_they_are_off_by_default(tmp_path: Path, wbt: Path, virtual: Run) -> Non
 
 def test_they_hold_while_they_are_on_and_what_v1_lacks_is_named(tmp_path: Path, wbt: Path, virtual: Run) -> None:
     async def scene() -> None:
-        async with Node(tmp_path, **ON) as node:
+        async with Node(tmp_path, disks=ON) as node:
             await node.hear(node.advice())
             assert wbt.read_text().split()[0] == "5"
             assert conditions(node.last)["SettingUnheeded"] == "io.cost of disks: it needs cgroup v2"
@@ -46,7 +46,7 @@ def test_they_hold_while_they_are_on_and_what_v1_lacks_is_named(tmp_path: Path, 
 
 def test_who_leaves_the_host_gives_back(tmp_path: Path, wbt: Path, virtual: Run) -> None:
     async def scene() -> None:
-        async with Node(tmp_path, **ON) as node:
+        async with Node(tmp_path, disks=ON) as node:
             await node.hear(node.advice())
             assert wbt.read_text().split()[0] == "5"
         assert wbt.read_text().split()[0] == "75000"
@@ -56,7 +56,7 @@ def test_who_leaves_the_host_gives_back(tmp_path: Path, wbt: Path, virtual: Run)
 
 def test_a_node_that_observes_sets_nothing(tmp_path: Path, wbt: Path, virtual: Run) -> None:
     async def scene() -> None:
-        async with Node(tmp_path, mode="observe", **ON) as node:
+        async with Node(tmp_path, mode="observe", disks=ON) as node:
             await node.hear(node.advice())
             assert wbt.read_text() == "75000\n"
 
