@@ -30,6 +30,7 @@ from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.former_values import FormerValues
 from services.qrm.sections.disks import DisksSettings
 from shared.adapters.host.cgroup import Cgroups
+from shared.contracts.pod import Pod
 from shared.core.cgroups.block_io import DISK_KNOBS
 from shared.core.cgroups.knobs import Version
 from shared.core.cgroups.kubelet_layout import KubeletLayout
@@ -273,7 +274,7 @@ def test_who_leaves_one_host_gives_back_and_in_a_cluster_the_next_life_goes_on(
     groups = CgroupGroups(CgroupWriter(disks.cgroups, layout.top), machine, layout, former_store=disks.store)
     rules = NodeRules(tuning=DiskRules(wbt=True, classes={"hdd": DiskClassRules(5)}))
     floor = arrange_floor(Node(TUTORIAL_NODE, {}, ()), CpuSet())
-    groups.apply(floor, [], GroupSettings(0, isolation=rules), 0.0)
+    groups.apply(floor, [Pod(uid="a1", name="a", kube_qos="Burstable")], GroupSettings(0, isolation=rules), 0.0)
     assert disks.now()[0] == "5"
     assert groups.leave() == []
     assert disks.now()[0] == left
@@ -282,9 +283,17 @@ def test_who_leaves_one_host_gives_back_and_in_a_cluster_the_next_life_goes_on(
 
 
 def test_beside_a_damaged_record_disks_wait_until_the_groups_are_on_record_again(disks: Disks) -> None:
-    machine, layout = HostMachine(disks.cgroups, lambda: TUTORIAL_NODE), KubeletLayout("cgroupfs")
+    machine, layout = HostMachine(disks.cgroups, lambda: TUTORIAL_NODE), OwnLayout()
     groups = CgroupGroups(CgroupWriter(disks.cgroups, layout.top), machine, layout, former_store=disks.store)
     groups.unrecorded = True
+    rules = NodeRules(tuning=DiskRules(wbt=True, classes={"hdd": DiskClassRules(5)}))
+    groups.apply(arrange_floor(Node(TUTORIAL_NODE, {}, ()), CpuSet()), [], GroupSettings(0, isolation=rules), 0.0)
+    assert disks.writes == 0
+
+
+def test_in_a_cluster_nothing_is_written_before_a_pod_is_known(disks: Disks) -> None:
+    machine, layout = HostMachine(disks.cgroups, lambda: TUTORIAL_NODE), KubeletLayout("cgroupfs")
+    groups = CgroupGroups(CgroupWriter(disks.cgroups, layout.top), machine, layout, former_store=disks.store)
     rules = NodeRules(tuning=DiskRules(wbt=True, classes={"hdd": DiskClassRules(5)}))
     groups.apply(arrange_floor(Node(TUTORIAL_NODE, {}, ()), CpuSet()), [], GroupSettings(0, isolation=rules), 0.0)
     assert disks.writes == 0

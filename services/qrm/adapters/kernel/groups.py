@@ -157,8 +157,9 @@ class CgroupGroups:
             wanted = wanted_values(pods, self.layout, settings.isolation)
             problems += self._isolation.settle(wanted, now_s, verify_s)
             problems += self._disks.settle(pods, settings.isolation.disks, now_s, verify_s)
-        # Not beside a damaged record: one that is whole again, with disks alone, would end the search for the rest.
-        if not self.unrecorded:
+        # Not beside a damaged record: one that is whole again, with disks alone, would end the search for the rest. And
+        # in a cluster not before a pod is known: without any, an uninstallation finds nothing to give back.
+        if not self.unrecorded and (self._pods_known or self.layout.classes):
             problems += self._tuning.settle(settings.isolation.tuning, now_s, verify_s)
         lacking = (*self._isolation.lacking, *self._moved_quotas.lacking, *self._disks.lacking, *self._tuning.lacking)
         unheeded = (*self._moved_quotas.unheeded, *self._disks.unheeded, *self._tuning.unheeded)
