@@ -6,12 +6,14 @@ What was typed and said is kept in `out/kubernetes/gate-story.txt`.
 """
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from kube_rig.clients import CommandError
 from kube_rig.cluster import Cluster
 from kube_rig.installation import CHART, NAMESPACE, RELEASE
 from kube_rig.node import NODE
@@ -33,6 +35,7 @@ OTHER = "example.org/quota"
 SETTINGS = {"scheduling": {"enabled": True, "gate": "hold", "replicas": 1}}
 EXTENDER = f"system:serviceaccount:{NAMESPACE}:sublet-extender"
 TRANSCRIPT = Path(__file__).parents[2] / "out/kubernetes/gate-story.txt"
+SUBLET = ("python", "-m", "sublet")
 WAITING = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:8080/metrics').read().decode())"
 
 Document = dict[str, Any]
@@ -98,6 +101,13 @@ def refused(cluster: Cluster, name: str, patch: Document) -> str:
     return asyncio.run(tried())
 
 
+def explained(sublet: Product, name: str) -> str:
+    """What `sublet explain` says of a pod where central runs, by way of the hub; "" while nothing was decided."""
+    with contextlib.suppress(CommandError):
+        return sublet.in_system("exec", "deployment/sublet-central", "--", *SUBLET, "explain", f"pod/default/{name}")
+    return ""
+
+
 def test_pods_wait_for_room_in_their_order_and_others_gates_stay(sublet: Product, cluster: Cluster) -> None:
     image = cluster.images.base.name
     try:
@@ -106,6 +116,9 @@ def test_pods_wait_for_room_in_their_order_and_others_gates_stay(sublet: Product
         assert (gates(cluster, "small"), gates(cluster, "held")) == ([GATE], [OTHER, GATE])
         until(lambda: waiting(sublet) == 3, SEEN_LIMIT_S, "three pods that wait")
         assert gates(cluster, "small") == [GATE], "the one before it fits nowhere"
+        until(lambda: "it waits behind default/large" in explained(sublet, "small"), SEEN_LIMIT_S, "a reason to wait")
+        sublet.type("--namespace", NAMESPACE, "exec", "deployment/sublet-central", "--", *SUBLET, "explain",
+                    "pod/default/small")  # fmt: skip
         sublet.say("the extender may take its own gate away, and nothing else")
         taken = {"schedulingGates": [{"name": OTHER}]}
         labelled = {"metadata": {"labels": {"a": "b"}}, "spec": taken}
@@ -118,6 +131,7 @@ def test_pods_wait_for_room_in_their_order_and_others_gates_stay(sublet: Product
         until(lambda: cluster.get("pod", "small")["status"]["phase"] == "Running", SEEN_LIMIT_S, "a pod that runs")
         assert cluster.get("pod", "small")["spec"]["nodeName"] == NODE
         assert gates(cluster, "held") == [OTHER, GATE]
+        until(lambda: "there is room for it" in explained(sublet, "small"), SEEN_LIMIT_S, "a reason to go")
         sublet.type("get", "pods")
     finally:
         cluster.kubectl("delete", "pod", "large", "small", "--ignore-not-found", "--now")

@@ -17,7 +17,7 @@ from sublet.replay.decisions.frames import KINDS
 from sublet.replay.decisions.recording import ClusterWriter, relevant
 from sublet.replay.traces.recorder import TELL_EVERY_S, Ending, Progress, RecordingEnd
 
-LISTED_S = 10.0
+LISTED_S = 3.0
 """For the first lists: a kind that is not there by then is recorded from when it is."""
 LOOK_S = 0.1
 M = TypeVar("M", bound=Message)
