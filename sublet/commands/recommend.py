@@ -1,14 +1,21 @@
 """`sublet recommend`: what the workloads of recordings should have asked for."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sublet.replay.options import finite
 from sublet.terminal.formats import PLANS, document_text
 
-FILES = typer.Argument(metavar="RECORDING...", help="Files of `sublet record`; several: of nodes at the same time.")
+if TYPE_CHECKING:
+    from sublet.replay.requests.run import RequestsReplay
+    from sublet.replay.requests.watched import RequestRules
+    from sublet.replay.traces.frames import Faults
+
+FILES = typer.Argument(
+    metavar="RECORDING...", help="Files of `sublet record`; several: of nodes at the same time; one of a cluster alone."
+)
 MOST_HISTORY_S = 7 * 86_400
 
 
@@ -33,32 +40,49 @@ def recommend(
     -o wide adds what its status would have said over time, and how often more was used meanwhile. The same recording
     gives the same output, byte for byte.
     """
-    from contextlib import ExitStack
-
     from shared.errors import Refused
-    from shared.text_file import os_reason
     from sublet.replay import progress
     from sublet.replay.requests import report
-    from sublet.replay.requests.run import replay_requests
     from sublet.replay.requests.watched import RequestRules
-    from sublet.replay.traces.frames import Faults
-    from sublet.replay.traces.reading import read_recording
     from sublet.terminal.stderr import print_error
 
-    wanted, faults = PLANS.read(output), Faults()
-    with ExitStack() as stack:
-        traces = []
-        for path in files:
-            try:
-                traces.append(read_recording(path.name, stack.enter_context(path.open("rb"))))
-            except OSError as error:
-                raise Refused(f"{path}: {os_reason(error)}", reason="unreadable") from error
-        replay = replay_requests(traces, RequestRules(buffer, min_history))
-        for trace in traces:
-            faults.add(trace.faults)
+    wanted, rules = PLANS.read(output), RequestRules(buffer, min_history)
+    replay, faults = _replayed(files, rules)
     for line in progress.faults(faults):
         print_error(line)
     if replay.frames == 0:
         raise Refused("no frame can be used", reason="malformed")
     found = report.document(replay, [path.name for path in files], faults)
     typer.echo(report.table(found, wide=wanted.kind == "wide") if wanted.is_table else document_text(found, wanted))
+
+
+def _replayed(files: list[Path], rules: "RequestRules") -> "tuple[RequestsReplay, Faults]":
+    """What becomes known of the recordings of nodes, or of the one of a cluster."""
+    from contextlib import ExitStack
+
+    from shared.errors import BadConfig, Refused
+    from shared.text_file import os_reason
+    from sublet.replay.decisions.reading import is_cluster_recording, read_cluster_recording
+    from sublet.replay.requests.run import replay_cluster_requests, replay_requests
+    from sublet.replay.traces.frames import Faults
+    from sublet.replay.traces.reading import read_recording
+
+    with ExitStack() as stack:
+        opened = []
+        for path in files:
+            try:
+                opened.append((path.name, stack.enter_context(path.open("rb"))))
+                with path.open("rb") as head:
+                    of_cluster = is_cluster_recording(head)
+            except OSError as error:
+                raise Refused(f"{path}: {os_reason(error)}", reason="unreadable") from error
+            if of_cluster and len(files) > 1:
+                raise BadConfig("recommend: a recording of a cluster stands alone; name one FILE", reason="invalid")
+            if of_cluster:
+                recording = read_cluster_recording(*opened[0])
+                return replay_cluster_requests(recording, rules), recording.faults
+        traces, faults = [read_recording(*one) for one in opened], Faults()
+        replay = replay_requests(traces, rules)
+        for trace in traces:
+            faults.add(trace.faults)
+        return replay, faults

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from services.central.core.recommendation.advice import ContainerAdvice
+from services.central.core.recommendation.ledger import WorkloadUsage
 from services.central.core.recommendation.objects.status import quantities
 from services.central.core.recommendation.validity import RESOURCES
 from sublet.output import columns, duration
@@ -28,9 +29,15 @@ def document(replay: RequestsReplay, files: Sequence[str], faults: Faults) -> di
         "buffer_percent": rules.buffer_percent,
         "min_history_s": rules.min_history_s,
         "reclaimed_pods_left_out": len(replay.reclaimed),
+        "kills": sum(len(one.newest_kills(replay.now.timestamp())) for one in _usages(replay)),
         "workloads_left_out": replay.left_out,
         "workloads": [_workload(replay, replay.watched[workload]) for workload in sorted(replay.watched)],
     }
+
+
+def _usages(replay: RequestsReplay) -> Iterable[WorkloadUsage]:
+    known = (replay.ledger.of(workload.uid) for workload in replay.watched)
+    return (usage for usage in known if usage is not None)
 
 
 def _workload(replay: RequestsReplay, watched: WatchedWorkload) -> dict[str, Any]:
@@ -112,6 +119,8 @@ def _headlines(found: dict[str, Any]) -> list[str]:
     ]
     if count := found["reclaimed_pods_left_out"]:
         lines.append(f"{count} pod{'' if count == 1 else 's'} of reclaimed_cores left out: they ask for what is idle")
+    if count := found["kills"]:
+        lines.append(f"{count} container{' was' if count == 1 else 's were'} killed for want of memory: it counts")
     if found["workloads_left_out"]:
         lines.append(f"only the first {MAX_WORKLOADS} workloads are looked at")
     lines += [

@@ -1,18 +1,21 @@
 """Recorded nodes through the rules of recommendation, as central would have followed them."""
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from services.central.core.recommendation.ledger import UsageLedger
 from services.central.core.recommendation.objects.workloads import WorkloadPod
+from services.central.core.recommendation.oom import OomKill
 from services.central.core.recommendation.readings import container_readings
 from services.reporter.core.cluster.figures import figure_fields
 from services.reporter.core.cluster.series import memory_used
 from shared.contracts.cluster.figures import FIGURES_PERIOD_S
 from shared.contracts.pod import Pod
 from shared.contracts.sample import ContainerReading
+from sublet.replay.decisions.reading import ClusterRecording
+from sublet.replay.requests.cluster import ClusterFrames
 from sublet.replay.requests.watched import RequestRules, WatchedWorkload
 from sublet.replay.requests.workloads import RecordedWorkload, as_workload_pod
 from sublet.replay.traces.frames import EPOCH, Frame, Trace
@@ -26,6 +29,10 @@ class RequestsReplay:
     """The workloads of some nodes, and what is known of each."""
 
     rules: RequestRules
+    began: datetime = EPOCH
+    """When the recording began; a node's does not say it."""
+    kills: Mapping[str, tuple[OomKill, ...]] = field(default_factory=dict)
+    """Of the pods of the newest frames by UID, where a recording knows them; it changes with them."""
     watched: dict[RecordedWorkload, WatchedWorkload] = field(default_factory=dict)
     ledger: UsageLedger = field(default_factory=UsageLedger)
     frames: int = 0
@@ -43,7 +50,7 @@ class RequestsReplay:
     @property
     def now(self) -> datetime:
         """The moment of the newest frame."""
-        return EPOCH + timedelta(seconds=self.at_s)
+        return self.began + timedelta(seconds=self.at_s)
 
     def take(self, frame: Frame) -> None:
         """Count the time of a frame, learn from it as often as central would, and give figures where they are due."""
@@ -56,7 +63,9 @@ class RequestsReplay:
                 if len(self.reclaimed) < MAX_WORKLOADS:
                     self.reclaimed.add(one.pod.key)
             elif (watched := self._watched(one.pod)) is not None:
-                self._pods[node][one.pod.uid] = as_workload_pod(watched.workload, node, one.pod)
+                self._pods[node][one.pod.uid] = as_workload_pod(
+                    watched.workload, node, one.pod, self.kills.get(one.pod.uid, ())
+                )
                 for reading in one.containers:
                     watched.count(one.pod, reading.name, used_amounts(reading), frame.covers_s)
         if frame.at_s - self._figured_s.get(node, float("-inf")) >= FIGURES_PERIOD_S:
@@ -107,5 +116,14 @@ def replay_requests(traces: Iterable[Trace], rules: RequestRules) -> RequestsRep
     """What becomes known of all workloads; the recordings count as begun at the same moment."""
     replay = RequestsReplay(rules)
     for frame in heapq.merge(*(trace.frames() for trace in traces), key=lambda frame: frame.at_s):
+        replay.take(frame)
+    return replay
+
+
+def replay_cluster_requests(recording: ClusterRecording, rules: RequestRules) -> RequestsReplay:
+    """The same of a cluster's recording, which knows kills for want of memory too."""
+    cluster = ClusterFrames(recording)
+    replay = RequestsReplay(rules, recording.began, cluster.kills)
+    for frame in cluster.frames():
         replay.take(frame)
     return replay

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from services.central.core.recommendation.ledger import WorkloadKey
 from services.central.core.recommendation.objects.workloads import ContainerNeeds, DeploymentSeen, WorkloadPod
+from services.central.core.recommendation.oom import OomKill
 from shared.contracts.pod import Container, Pod
 
 DEPLOYMENT, REPLICA_SET, POD = "Deployment", "ReplicaSet", "Pod"
@@ -45,10 +46,10 @@ def as_deployment(workload: RecordedWorkload, pod: Pod) -> DeploymentSeen:
     return DeploymentSeen(*workload.key, _needs(pod))
 
 
-def as_workload_pod(workload: RecordedWorkload, node: str, pod: Pod) -> WorkloadPod:
+def as_workload_pod(workload: RecordedWorkload, node: str, pod: Pod, kills: tuple[OomKill, ...] = ()) -> WorkloadPod:
     """The pod as the API server would have told of it."""
     namespace, name = workload.key
-    return WorkloadPod(pod.uid, namespace, pod.name, name, node, "", running=True, containers=_needs(pod))
+    return WorkloadPod(pod.uid, namespace, pod.name, name, node, "", running=True, containers=_needs(pod), kills=kills)
 
 
 def _needs(pod: Pod) -> dict[str, ContainerNeeds]:

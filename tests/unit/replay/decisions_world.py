@@ -79,13 +79,13 @@ def uid_of(kind: str, name: str) -> str:
     return f"{kind}-{name}".encode().hex()[:60]
 
 
-def workload(story: ClusterStory) -> None:
+def workload(story: ClusterStory, status: Mapping[str, Any] | None = None) -> None:
     """A Deployment of one pod with a ResourceRecommend."""
     spec = {"containers": [{"name": "main", "resources": {"requests": {"cpu": "2", "memory": "512Mi"}}}]}
     story.see("Deployment", "web", {"spec": {"template": {"spec": spec}}}, "shop")
     owner = {"kind": "ReplicaSet", "name": "web-5d4b7", "controller": True}
     meta = {"labels": {"pod-template-hash": "5d4b7"}, "ownerReferences": [owner]}
-    pod = {"metadata": meta, "spec": {**spec, "nodeName": "node1"}, "status": {"phase": "Running"}}
+    pod = {"metadata": meta, "spec": {**spec, "nodeName": "node1"}, "status": {"phase": "Running", **(status or {})}}
     story.see("Pod", "web-5d4b7-abcde", pod, "shop")
     resources = [{"resourceName": name, "bufferPercent": 30} for name in ("cpu", "memory")]
     policies = [{"containerName": "*", "controlledResourcesPolicies": resources}]

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
+from decisions_world import ClusterStory, workload
 from typer.testing import CliRunner, Result
 
 from shared.errors import Refused
@@ -96,3 +97,41 @@ def test_what_is_no_recording_is_refused(run: Run, tmp_path: Path, content: byte
 
 def test_a_file_that_is_not_there_is_refused(run: Run, tmp_path: Path) -> None:
     assert "no such file" in str(run(tmp_path / "none").exception)
+
+
+def of_cluster(*, killed: bool) -> bytes:
+    """Ten minutes of a Deployment, as a cluster's recording has it; at their end its container was killed or not."""
+    story = ClusterStory()
+    workload(story)
+    for number in range(40):
+        story.uses(1.0 + number % 3, 200)
+        story.wait(15)
+    if killed:
+        ended = {"reason": "OOMKilled", "finishedAt": story.now.isoformat()}
+        workload(story, {"containerStatuses": [{"name": "main", "lastState": {"terminated": ended}}]})
+    story.wait(15)
+    story.uses(1.0, 200)
+    return story.close()
+
+
+def test_a_recording_of_a_cluster_is_recommended_for_with_its_kills(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.gz"
+    path.write_bytes(of_cluster(killed=False))
+    quiet = json.loads(run(path, "-o", "json").stdout)
+    (found,) = quiet["workloads"]
+    assert (found["kind"], found["name"], found["pods"], quiet["kills"]) == ("Deployment", "web", 1, 0)
+    (container,) = found["containers"]
+    assert container["cpu"]["requested"] == 2000
+    assert container["memory"]["recommended"] < 300 << 20
+    path.write_bytes(of_cluster(killed=True))
+    lifted = json.loads(run(path, "-o", "json").stdout)
+    assert lifted["kills"] == 1
+    # 512Mi were too little: 1.2 times that, and 100Mi more at least.
+    assert lifted["workloads"][0]["containers"][0]["memory"]["recommended"] == 615 << 20
+    assert "1 container was killed for want of memory" in run(path).stdout
+
+
+def test_a_recording_of_a_cluster_stands_alone(run: Run, tmp_path: Path) -> None:
+    path = tmp_path / "cluster.gz"
+    path.write_bytes(of_cluster(killed=False))
+    assert "stands alone" in str(run(SHIPPED, path).exception)
