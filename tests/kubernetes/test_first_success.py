@@ -232,6 +232,11 @@ def test_tide(sublet: Product, cluster: Cluster, reader: Reader) -> None:
 
     with ExitStack() as nodes:
         renamed = {f"worker-{number}": name for number, name in enumerate(PAPER, start=1)}
-        # Before there are nodes that have no kubelet: what helm waits for tolerates everything.
-        reader.follow("tide.md", renamed, given, prepare=lambda: nodes.enter_context(paper_nodes(cluster)))
+
+        def paper() -> None:
+            # Pods of Sublet tolerate everything: all of them run before there are nodes without a kubelet.
+            sublet.wait_ready()
+            nodes.enter_context(paper_nodes(cluster))
+
+        reader.follow("tide.md", renamed, given, prepare=paper)
         cluster.kubectl("delete", "tidenodepool", "green")
