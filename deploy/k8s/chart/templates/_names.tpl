@@ -56,6 +56,13 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 {{- end }}
 
+{{- /* A busy CPU keeps pods away, but not those that decide what becomes of it: they ask for little, and rank above. */ -}}
+{{- define "sublet.busyNodes" -}}
+{{- range $pressure := list "CPUPressure" "NumaCPUPressure" "NumaSysCPUPressure" }}
+- {key: node.katalyst.kubewharf.io/{{ $pressure }}, operator: Exists, effect: NoSchedule}
+{{- end }}
+{{- end }}
+
 {{- define "sublet.pullSecrets" -}}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
