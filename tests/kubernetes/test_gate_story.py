@@ -6,7 +6,9 @@ What was typed and said is kept in `out/kubernetes/gate-story.txt`.
 """
 
 import asyncio
+import base64
 import contextlib
+import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -22,10 +24,13 @@ from rig_parts import until
 
 from services.central.core.profiles.capacity_gate import GATE
 from services.central.core.scheduling.cluster.node_documents import REFUSES
-from services.central.settings import ExtenderSettings
+from services.central.settings import ExtenderSettings, KubernetesSettings
 from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 from shared.core.api_kind import PODS
+from sublet.replay.decisions.frames import ClusterFrame
+from sublet.replay.decisions.reading import read_cluster_recording
+from sublet.replay.decisions.run import replay_decisions
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -36,6 +41,8 @@ SETTINGS = {"scheduling": {"enabled": True, "gate": "hold", "replicas": 1}}
 EXTENDER = f"system:serviceaccount:{NAMESPACE}:sublet-extender"
 TRANSCRIPT = Path(__file__).parents[2] / "out/kubernetes/gate-story.txt"
 SUBLET = ("python", "-m", "sublet")
+RECORDED_S = 20
+"""An offer comes every ten seconds."""
 WAITING = "import urllib.request as r; print(r.urlopen('http://127.0.0.1:8080/metrics').read().decode())"
 
 Document = dict[str, Any]
@@ -108,6 +115,14 @@ def explained(sublet: Product, name: str) -> str:
     return ""
 
 
+def recorded(sublet: Product) -> bytes:
+    """What `sublet record --cluster` writes where central runs, in a form that kubectl does not change."""
+    words = [*SUBLET, "record", "--cluster", "--for", str(RECORDED_S), "-o", "-"]
+    ran = f"subprocess.run({words}, stdout=-1, check=True).stdout"
+    work = f"import base64, subprocess; print(base64.b64encode({ran}).decode())"
+    return base64.b64decode(sublet.in_system("exec", "deployment/sublet-central", "--", "python", "-c", work))
+
+
 def test_pods_wait_for_room_in_their_order_and_others_gates_stay(sublet: Product, cluster: Cluster) -> None:
     image = cluster.images.base.name
     try:
@@ -135,6 +150,22 @@ def test_pods_wait_for_room_in_their_order_and_others_gates_stay(sublet: Product
         sublet.type("get", "pods")
     finally:
         cluster.kubectl("delete", "pod", "large", "small", "--ignore-not-found", "--now")
+
+
+def test_what_central_sees_is_recorded_and_decided_anew(sublet: Product) -> None:
+    recording = read_cluster_recording("story", io.BytesIO(recorded(sublet)))
+    seen: set[str] = set()
+
+    def watched() -> Iterator[ClusterFrame]:
+        for frame in frames:
+            seen.add(frame.what.kind)
+            yield frame
+
+    frames, recording.frames = recording.frames, watched()
+    outcome = replay_decisions(recording, KubernetesSettings())
+    assert {"Node", "CustomNodeResource", "Pod", "offer"} <= seen
+    assert recording.faults.refused == []
+    assert outcome.total("different") == 0
 
 
 def words(cluster: Cluster) -> str | None:
