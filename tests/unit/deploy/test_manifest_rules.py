@@ -14,10 +14,8 @@ from jsonschema import Draft202012Validator
 from services.central.core.logins.bus_login import ACCOUNT, AUDIENCE, rights_of
 from services.central.issuer import main as write_issuer
 from services.central.settings import CentralSettings, ExtenderSettings, MetricsApiSettings, WebhookSettings
-from services.evictor.core.detectors.cpu import load, numa, numa_sys
 from services.evictor.settings import read
 from shared.adapters.nats.embedded.server import find_binary
-from shared.contracts.kube.taint import TAINT_PREFIX
 from shared.core.bus.nats_url import NatsAddress, read_nats_url
 from shared.core.text.yaml_text import read_yaml
 from shared.settings import common_settings, read_environment, section
@@ -51,14 +49,6 @@ def of_kind(*kinds: str) -> list[Document]:
 def pods() -> list[tuple[str, Document]]:
     workloads = of_kind("DaemonSet", "Deployment", "StatefulSet", "Job")
     return [(d["metadata"]["name"], d["spec"]["template"]["spec"]) for d in workloads]
-
-
-@pytest.mark.parametrize("condition", [load.CONDITION, numa.CONDITION, numa_sys.CONDITION])
-def test_who_decides_what_becomes_of_a_busy_cpu_may_start_beside_it(condition: str) -> None:
-    key, _, effect = condition.partition("/")
-    tolerated = {"key": f"{TAINT_PREFIX}{key}", "operator": "Exists", "effect": effect}
-    for document in of_kind("Deployment", "StatefulSet"):
-        assert tolerated in document["spec"]["template"]["spec"]["tolerations"], document["metadata"]["name"]
 
 
 def containers() -> list[tuple[str, Document]]:
