@@ -15,7 +15,8 @@ K8S = Path(__file__).parents[3] / "deploy/k8s"
 def test_who_decides_what_becomes_of_a_busy_cpu_may_start_beside_it(condition: str) -> None:
     key, _, effect = condition.partition("/")
     tolerated = {"key": f"{TAINT_PREFIX}{key}", "operator": "Exists", "effect": effect}
-    documents = list(yaml.safe_load_all((K8S / "base/sublet.yaml").read_text()))
+    manifests = ("base/sublet.yaml", "overlays/default/sublet.yaml")
+    documents = [one for path in manifests for one in yaml.safe_load_all((K8S / path).read_text())]
     deciding = [one for one in documents if one["kind"] in ("Deployment", "StatefulSet")]
     assert {"sublet-bus", "sublet-central"} <= {one["metadata"]["name"] for one in deciding}
     for document in deciding:
