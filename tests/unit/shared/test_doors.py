@@ -29,12 +29,14 @@ DOORS = {
     "services/advisor/core/prediction/stored_margin.py": "what a policy had learned before a start, nothing if not so",
     "shared/adapters/kube/client.py": "answers and events of the API server",
     "sublet/ask.py": "answers of the services",
+    "sublet/cluster/inside.py": "answers of Sublet's pods to a command in them: bounded, one error",
+    "sublet/doctor/upgrade/release.py": "the release that Helm keeps: bounded packed and unpacked, one error",
     "services/central/core/admission/allowed.py": "AdmissionReviews of the API server",
     "services/central/core/custom_metrics/front_proxy.py": "a ConfigMap of the API server: nobody is let in if not so",
     "services/central/core/recommendation/usage/checkpoint.py": "what the last leader knew of usage, none if not so",
     "services/central/scheduling/answers.py": "calls of schedulers",
-    "services/qrm/adapters/kernel/kubelet.py": "kubelet's state",
     "services/qrm/app.py": "questions on a pod, of this node's runtime",
+    "shared/adapters/host/kubelet_checkpoints.py": "kubelet's state, not known if it cannot be read",
     "sublet/doctor/node/node_probe.py": "kubelet's state, for a person",
     "sublet/doctor/node/host_processes.py": "kubelet's configuration, for a person",
     "sublet/consumers/dead.py": "advisories of the NATS server",
@@ -64,7 +66,8 @@ WHAT_A_PERSON_GIVES = {
     "sublet/replay/row_text.py", "sublet/replay/traces/reading.py", "sublet/pods/applying.py",
     "sublet/sim/scenario.py", "sublet/whatif.py", "sublet/laws/given_settings.py", "sublet/configuration/slo.py",
     "sublet/migrate/plan/objects.py", "sublet/replay/traces/formats/google.py",
-    "sublet/replay/traces/formats/prometheus.py",
+    "sublet/replay/traces/formats/prometheus.py", "sublet/replay/decisions/reading.py",
+    "sublet/doctor/upgrade/chart.py",
 }  # fmt: skip
 """Files and words of whoever types the command, refused in words where they are wrong."""
 DEMO = {"sublet/demo/chain.py", "sublet/views/events.py"}
@@ -149,6 +152,8 @@ def test_pods_of_the_api_server_are_read_at_their_door_alone() -> None:
                        "services/central/core/recommendation/objects/workloads.py",
                        "services/central/core/tide/seen.py",
                        "services/central/whatif/pod_amounts.py",
+                       # Leaves out what nothing is decided by, before anything of a pod is kept.
+                       "sublet/replay/decisions/recording.py",
                        "sublet/doctor/cluster/cluster_probe.py"}  # fmt: skip
 
 
