@@ -5,6 +5,7 @@ import os
 from collections.abc import Mapping
 
 from services.qrm.core.resctrl.hardware import Hardware, read_hardware
+from services.qrm.core.resctrl.rates import ByteCounter, read_counter
 from services.qrm.core.resctrl.schemata import Schemata, read_schemata
 from services.qrm.core.resctrl.shares import PREFIX
 
@@ -16,6 +17,7 @@ INFO = {
     "MB/bandwidth_gran": "10",
     "MB/min_bandwidth": "10",
     "MB/num_closids": "8",
+    "L3_MON/mon_features": "llc_occupancy\nmbm_total_bytes\nmbm_local_bytes",
 }
 ENDED = 4_194_303
 """A task that is not there any more."""
@@ -29,6 +31,8 @@ class FakeResctrl:
         self.texts: dict[str, dict[str, str]] = {"": self._lines(whole)}
         self.members: dict[str, set[int]] = {"": set()}
         self.written: list[tuple[str, str]] = []
+        self.counts: dict[str, dict[int, tuple[str, str]]] = {}
+        """What `mbm_local_bytes` and `mbm_total_bytes` say, by group and L3 cache."""
 
     def hardware(self) -> Hardware | None:
         return read_hardware(read_schemata(self.text("")), self.info, self.cpuinfo)
@@ -57,6 +61,10 @@ class FakeResctrl:
 
     def text(self, group: str) -> str:
         return "".join(f"    {name}:{values}\n" for name, values in self.texts[group].items())
+
+    def counters(self, group: str) -> dict[int, ByteCounter]:
+        found = {l3: read_counter(*texts) for l3, texts in self.counts.get(group, {}).items()}
+        return {l3: counter for l3, counter in found.items() if counter is not None}
 
     def write(self, group: str, line: str) -> None:
         self._group(group)

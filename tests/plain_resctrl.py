@@ -22,7 +22,7 @@ class PlainResctrl:
         if cpuinfo is not None:
             self._put(host_root / "proc/cpuinfo", cpuinfo)
         self.tree = ResctrlTree(host_root, mkdir=self._make, rmdir=self._remove, write=self._write)
-        self._show()
+        self.show()
 
     def get(self, group: str, name: str = "schemata") -> list[str]:
         return (self.root / group / name).read_text().split()
@@ -49,13 +49,17 @@ class PlainResctrl:
         try:
             do()
         finally:
-            self._show()
+            self.show()
 
-    def _show(self) -> None:
+    def show(self) -> None:
         for group in self.kernel.texts:
             self._put(self.root / group / "schemata", self.kernel.text(group))
             tasks = sorted(self.kernel.tasks(group))
             self._put(self.root / group / "tasks", "".join(f"{task}\n" for task in tasks))
+            for l3, (local, total) in self.kernel.counts.get(group, {}).items():
+                data = self.root / group / f"mon_data/mon_L3_{l3:02}"
+                self._put(data / "mbm_local_bytes", f"{local}\n")
+                self._put(data / "mbm_total_bytes", f"{total}\n")
         self._put(self.root / "info/last_cmd_status", f"{self.kernel.status}\n")
 
     @staticmethod

@@ -8,6 +8,7 @@ import structlog
 from pydantic import ValidationError
 
 from services.qrm.allocation_reporter import AllocationReporter, PassResult
+from services.qrm.background import BackgroundWork
 from services.qrm.conditions import Conditions
 from services.qrm.core.active_advice import ActiveAdvice, offered
 from services.qrm.core.admission.admit import admit
@@ -24,7 +25,7 @@ from services.qrm.lease.group_restorer import GroupRestorer
 from services.qrm.lease.renewal import LeaseRenewal
 from services.qrm.ports import QrmPorts
 from services.qrm.quota_steps import QuotaSteps
-from services.qrm.settings import NAME, OffloadSettings, QrmSettings
+from services.qrm.settings import NAME, QrmSettings
 from shared import telemetry
 from shared.app import Context
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
@@ -85,9 +86,7 @@ class QrmApp:
         self._inventory.read()
         self._resume()
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(self._ports.offloader.run(self._pods, self._offload_settings), name="qrm-offloading")
-            tasks.create_task(self._ports.offloader.run_drops(self._pods), name="qrm-cache-drops")
-            tasks.create_task(self._ports.checkpoints.run(self._checkpoint_written), name="qrm-checkpoints")
+            BackgroundWork(self._ports, self._conditions, self._pods, self._enforced).start(tasks)
             await self._work(self._slot)
 
     async def _work(self, slot: Newest[PoolAdvice]) -> None:
@@ -320,9 +319,8 @@ class QrmApp:
     def _pods(self) -> Sequence[Pod]:
         return self._inventory.pods
 
-    def _offload_settings(self) -> OffloadSettings | None:
-        on = self._settings.offload.enabled and self._mode() == "enforce"
-        return self._settings.offload if on else None
+    def _enforced(self) -> QrmSettings | None:
+        return self._settings if self._mode() == "enforce" else None
 
     def _mode(self) -> Mode:
         if self._ports.machine.pins_unread:  # whom kubelet has pinned is not known: nobody is moved
@@ -355,11 +353,6 @@ class QrmApp:
         pools = {pool.pool: pool.cpus for pool in allocation.pools}
         pods = {uid: str(cpus) for uid, cpus in self._state.held.items()}
         self._ports.checkpoints.offer(self._state.active.advice, pools, pods)
-
-    def _checkpoint_written(self, failure: str) -> None:
-        self._conditions.set("CheckpointFailed", failure)
-        if not failure:
-            self._conditions.set("CheckpointRefused", "")
 
     def health(self) -> ServiceHealth:
         """Well while fresh advice is applied as a whole."""

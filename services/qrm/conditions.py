@@ -17,6 +17,7 @@ HARMLESS = (
     "KernelLacks",
     "SettingUnheeded",
     "ClassLimitsLifted",
+    "BandwidthNotSteered",
 )
 """Conditions with which qrm is healthy: pods that cannot be served as they ask, CPUs that are kubelet's, a node that
 only observes, settings for which this machine has no means, and a class that shares its group with other pods."""

@@ -17,6 +17,7 @@ from services.qrm.adapters.lease.file import remove_lease
 from services.qrm.adapters.lease.lock import exclusive_lock
 from services.qrm.adapters.offload.loop import OffloadLoop
 from services.qrm.adapters.offload.offloader import CgroupOffloader
+from services.qrm.adapters.resctrl.bandwidth_loop import BandwidthLoop
 from services.qrm.adapters.resctrl.tree import ResctrlTree
 from services.qrm.app import QrmApp
 from services.qrm.core.writes.outcome import Problem
@@ -103,14 +104,14 @@ def build(context: Context) -> App:
     if settings.keeper and common.substrate != "sim":
         # In a cluster it is a container of the agent's pod.
         lease = LeaseClient(common.state_dir, common.host_root, layout.top, resident=in_pod)
+    control = ResctrlTree(common.host_root)
     ports = QrmPorts(
         machine=machine,
-        groups=CgroupGroups(
-            CgroupWriter(cgroups, layout.top, _count), machine, layout, ResctrlTree(common.host_root), _record(common)
-        ),
+        groups=CgroupGroups(CgroupWriter(cgroups, layout.top, _count), machine, layout, control, _record(common)),
         pods=pod_source(common),
         lease=lease,
         offloader=OffloadLoop(CgroupOffloader(cgroups), layout, context.clock),
+        bandwidth=BandwidthLoop(control, lambda: machine.whole, context.clock),
         starts=StartWatch(cgroups, layout, process_name(common.host_root)),
         checkpoints=CheckpointWriter(CheckpointFile(common.state_dir, context.wire.node)),
         raise_own_weight=OwnPod(cgroups, layout, os.getpid()).raise_weight if ahead else no_own_pod,

@@ -7,12 +7,14 @@ from typing import Protocol
 from services.qrm.core.checkpoint import Checkpoint, FormerValue
 from services.qrm.core.placement.arrangement import Arrangement
 from services.qrm.core.resctrl.hardware import Hardware
+from services.qrm.core.resctrl.rates import ByteCounter
 from services.qrm.core.resctrl.schemata import Schemata
 from services.qrm.core.starting import StartRules
 from services.qrm.core.writes.group_settings import GroupSettings
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
 from services.qrm.core.writes.plan import WantedSets
 from services.qrm.core.writes.present import Members
+from services.qrm.sections.resctrl import BandwidthSettings
 from services.qrm.settings import OffloadSettings
 from shared.contracts.advice import CacheDrop, PoolAdvice
 from shared.contracts.pod import Pod
@@ -85,6 +87,10 @@ class CacheControl(Protocol):
 
     def schemata(self, group: str) -> Schemata | None:
         """What a group may use; None: it does not exist."""
+        ...
+
+    def counters(self, group: str) -> Mapping[int, ByteCounter]:
+        """What a group has moved, by L3 cache; the root's is named "". A counter that tells no number is left out."""
         ...
 
     def write(self, group: str, line: str) -> None:
@@ -246,6 +252,16 @@ class Offloader(Protocol):
         ...
 
 
+class BandwidthSteering(Protocol):
+    """Bounds the memory bandwidth of classes by what is measured."""
+
+    async def run(self, settings: Callable[[], BandwidthSettings | None], report: Callable[[str], None]) -> None:
+        """Steer until cancelled, and say after each pass what of it could not be done, or nothing; where there are no
+        settings nothing is done.
+        """
+        ...
+
+
 class StartingPods(Protocol):
     """Sees how far the starts of reclaimed pods are."""
 
@@ -313,6 +329,7 @@ class QrmPorts:
     pods: PodSource
     lease: WatchedLease | None
     offloader: Offloader
+    bandwidth: BandwidthSteering
     starts: StartingPods
     checkpoints: CheckpointStore
     raise_own_weight: Callable[[], None] = no_own_pod

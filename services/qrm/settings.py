@@ -13,10 +13,10 @@ from services.qrm.core.isolation.rules import MemoryQos, NodeRules
 from services.qrm.core.memory.offload import OffloadRules
 from services.qrm.core.placement.pools import Order
 from services.qrm.core.placement.requests import POOL_NAME
-from services.qrm.core.resctrl.shares import CacheShare
 from services.qrm.core.starting import StartRules
 from services.qrm.sections.disks import DisksSettings
 from services.qrm.sections.network import NetClassSettings
+from services.qrm.sections.resctrl import ResctrlSettings
 from shared.contracts.mode import Mode
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.block_io import UNBOUNDED_IOPS
@@ -151,51 +151,6 @@ class GroupIdentitySettings(Settings):
     def rules(self) -> Mapping[QosClass, int]:
         """As the core takes them; none where it is off."""
         return {qos: getattr(self, qos) for qos in QOS_CLASSES} if self.enabled else {}
-
-
-class ResctrlClass(Settings):
-    """What the tasks of one class may use of the L3 cache and of the memory bandwidth."""
-
-    start_percent: Percent = 0
-    """Where its part of the cache's ways begins, in percent, rounded up to a whole way."""
-    end_percent: Annotated[int, Field(ge=1, le=100)] = 100
-    """Where it ends, in percent, rounded up to a whole way."""
-    bandwidth_percent: Annotated[int, Field(ge=1, le=100)] = 100
-    """Its memory bandwidth, in percent, rounded up to a step of the hardware; 100: no bound."""
-
-    @model_validator(mode="after")
-    def _something_between(self) -> Self:
-        if self.start_percent >= self.end_percent:
-            raise ValueError(f"want start_percent ({self.start_percent}) below end_percent ({self.end_percent})")
-        return self
-
-    def rule(self) -> CacheShare:
-        """As the core takes it."""
-        return CacheShare(**self.model_dump())
-
-
-class ResctrlSettings(Settings):
-    """Cache and memory bandwidth by class, as Koordinator has it; `services.qrm.core.resctrl.shares`."""
-
-    enabled: bool = False
-    """Whether groups of resctrl are kept; a machine without it is the condition KernelLacks."""
-    dedicated_cores: ResctrlClass = ResctrlClass()
-    """Pods with CPUs of their own (LSE and LSR)."""
-    shared_cores: ResctrlClass = ResctrlClass()
-    """Tenants without (LS)."""
-    reclaimed_cores: ResctrlClass = ResctrlClass(end_percent=30)
-    """Batch work (BE)."""
-
-    def rules(self) -> Mapping[QosClass, CacheShare]:
-        """As the core takes them; none where it is off."""
-        if not self.enabled:
-            return {}
-        shares: dict[QosClass, ResctrlClass] = {
-            "dedicated_cores": self.dedicated_cores,
-            "shared_cores": self.shared_cores,
-            "reclaimed_cores": self.reclaimed_cores,
-        }
-        return {qos: share.rule() for qos, share in shares.items()}
 
 
 DEFAULT_QUOTA_BURST = QuotaBurstRules()

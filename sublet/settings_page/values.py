@@ -14,6 +14,7 @@ UNITS: Mapping[str, str] = {
     "_bytes_s": "bytes a second",
     "_bps": "bytes a second",
     "_iops": "operations a second",
+    "_mb_s": "megabytes a second",
     "_pages_per_s": "pages a second",
     "_per_s": "a second",
     "_per_min": "a minute",

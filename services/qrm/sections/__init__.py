@@ -1,1 +1,1 @@
-"""Parts of qrm's settings that belong to devices of the node."""
+"""Parts of qrm's settings that have a page of their own each."""

@@ -5,6 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+from fake_resctrl import FakeResctrl
 from plain_cgroups import PlainCgroups
 
 from services.qrm.adapters.checkpoint.file import CheckpointFile
@@ -16,6 +17,7 @@ from services.qrm.adapters.kernel.start_watch import StartWatch
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.adapters.offload.loop import OffloadLoop
 from services.qrm.adapters.offload.offloader import CgroupOffloader
+from services.qrm.adapters.resctrl.bandwidth_loop import BandwidthLoop
 from services.qrm.app import QrmApp
 from services.qrm.core.writes.plan import WantedSets
 from services.qrm.ports import QrmPorts, WatchedLease
@@ -117,12 +119,14 @@ class Node:
         writer = CgroupWriter(self.plain.cgroups, layout.top if layout else "sublet")
         groups = CgroupGroups(writer, machine, layout, former_store=FormerValuesFile(common.state_dir, BOOT))
         self.processes: dict[int, str] = {}
+        self.resctrl = FakeResctrl()
         ports = QrmPorts(
             machine=machine,
             groups=groups,
             pods=self.pods,
             lease=lease,
             offloader=OffloadLoop(CgroupOffloader(self.plain.cgroups), groups.layout, self.clock),
+            bandwidth=BandwidthLoop(self.resctrl, lambda: self.topology, self.clock),
             starts=StartWatch(self.plain.cgroups, groups.layout, self.processes.get),
             checkpoints=CheckpointWriter(CheckpointFile(common.state_dir, NODE)),
         )

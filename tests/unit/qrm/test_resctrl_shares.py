@@ -11,9 +11,14 @@ from plain_resctrl import PlainResctrl
 
 from services.qrm.adapters.resctrl.shares import NOT_MOUNTED, READ_ONLY, CacheShares
 from services.qrm.adapters.resctrl.tree import ResctrlTree
-from services.qrm.core.resctrl.shares import CacheShare
+from services.qrm.core.resctrl.shares import CacheShare, ResctrlRules
 from shared.contracts.pod import Pod, QosClass
 from shared.core.cgroups.kubelet_layout import KubeletLayout
+
+
+def rules(shares: dict[QosClass, CacheShare], *steered: QosClass) -> ResctrlRules:
+    return ResctrlRules(shares, frozenset(steered))
+
 
 SHARES: dict[QosClass, CacheShare] = {"shared_cores": CacheShare(), "reclaimed_cores": CacheShare(0, 30, 45)}
 BATCH = Pod(uid="b2", name="b", qos="reclaimed_cores", kube_qos="BestEffort")
@@ -36,7 +41,7 @@ class Node:
         (self.plain.folder(self.layout.pod_group(pod), "") / "cgroup.threads").write_text(text)
 
     def settle(self, shares: dict[QosClass, CacheShare], now_s: float = 0.0) -> None:
-        assert self.shares.settle([BATCH, TENANT], shares, now_s, 10.0) == []
+        assert self.shares.settle([BATCH, TENANT], rules(shares), now_s, 10.0) == []
 
 
 @pytest.fixture
@@ -69,7 +74,7 @@ def test_what_was_made_here_goes_and_what_others_made_stays(node: Node) -> None:
     node.resctrl.tree.make("BE")
     node.settle(SHARES)
     after = CacheShares(node.resctrl.tree, node.plain.cgroups, node.layout)
-    assert after.settle([BATCH], {}, 0.0, 10.0) == []
+    assert after.settle([BATCH], rules({}), 0.0, 10.0) == []
     assert node.resctrl.tree.groups() == []
     assert (node.resctrl.root / "BE").is_dir()
 
@@ -79,7 +84,7 @@ def test_without_resctrl_that_is_said_and_nothing_else_happens(tmp_path: Path) -
     control = PlainResctrl(tmp_path / "elsewhere").tree
     control.root = tmp_path / "nowhere"
     shares = CacheShares(control, plain.cgroups, KubeletLayout("cgroupfs"))
-    assert shares.settle([BATCH], SHARES, 0.0, 10.0) == []
+    assert shares.settle([BATCH], rules(SHARES), 0.0, 10.0) == []
     assert shares.lacking == (NOT_MOUNTED,)
 
 
@@ -105,9 +110,9 @@ def test_what_this_machine_cannot_follow_is_named(
     control, plain = PlainResctrl(tmp_path / "r", text, INFO | info), PlainCgroups(tmp_path, version=2)
     shares = CacheShares(control.tree, plain.cgroups, KubeletLayout("cgroupfs"))
     for now_s in (0.0, 1.0):
-        assert shares.settle([], SHARES, now_s, 10.0) == []
+        assert shares.settle([], rules(SHARES), now_s, 10.0) == []
         assert [word in said for word, said in zip(words, shares.unheeded, strict=True)] == [True] * len(words)
-    assert shares.settle([], {}, 2.0, 10.0) == []
+    assert shares.settle([], rules({}), 2.0, 10.0) == []
     assert shares.unheeded == ()
 
 
@@ -115,7 +120,7 @@ def test_what_this_machine_cannot_follow_is_named(
     ("number", "words"), [(errno.EINVAL, "what the hardware takes"), (errno.ENOSPC, "CLOSID"), (errno.EACCES, "denied")]
 )
 def test_a_refusal_is_said_with_the_reason_of_its_kind(tmp_path: Path, number: int, words: str) -> None:
-    (problem, *_) = refusing(tmp_path, number).settle([BATCH], SHARES, 0.0, 10.0)
+    (problem, *_) = refusing(tmp_path, number).settle([BATCH], rules(SHARES), 0.0, 10.0)
     assert words in problem.why
     assert ("what the hardware takes" in problem.why) is (number == errno.EINVAL)
 
@@ -123,7 +128,7 @@ def test_a_refusal_is_said_with_the_reason_of_its_kind(tmp_path: Path, number: i
 def test_a_read_only_tree_is_no_problem_of_a_pass_and_is_named(tmp_path: Path) -> None:
     shares = refusing(tmp_path, errno.EROFS)
     for now_s in (0.0, 1.0, 20.0):
-        assert shares.settle([BATCH], SHARES, now_s, 10.0) == []
+        assert shares.settle([BATCH], rules(SHARES), now_s, 10.0) == []
         assert shares.unheeded == (READ_ONLY,)
 
 
@@ -140,7 +145,7 @@ def test_a_share_that_the_hardware_refuses_is_a_problem_of_that_group(node: Node
     node.settle(SHARES)
     (node.resctrl.root / "sublet-reclaimed-cores" / "tasks").unlink()
     (node.resctrl.root / "sublet-reclaimed-cores" / "tasks").mkdir()
-    problems = node.shares.settle([BATCH, TENANT], SHARES, 20.0, 10.0)
+    problems = node.shares.settle([BATCH, TENANT], rules(SHARES), 20.0, 10.0)
     assert [problem.group for problem in problems] == ["resctrl/sublet-reclaimed-cores"]
 
 
@@ -154,7 +159,7 @@ def test_a_share_that_this_machine_cannot_give_leaves_the_whole(tmp_path: Path) 
 def test_groups_beyond_what_the_hardware_has_are_refused_by_name(tmp_path: Path) -> None:
     node = Node(tmp_path)
     (node.resctrl.root / "info/MB/num_closids").write_text("2\n")
-    (problem,) = node.shares.settle([BATCH, TENANT], SHARES, 0.0, 10.0)
+    (problem,) = node.shares.settle([BATCH, TENANT], rules(SHARES), 0.0, 10.0)
     assert problem.group == "resctrl/sublet-reclaimed-cores"
     assert "2 of the 2" in problem.why
     assert node.resctrl.tree.groups() == ["sublet-shared-cores"]
@@ -175,7 +180,7 @@ def test_bandwidth_is_written_in_eighths_on_amd(tmp_path: Path) -> None:
     info = INFO | {"MB/min_bandwidth": "0", "MB/bandwidth_gran": "1"}
     amd = PlainResctrl(tmp_path / "amd", "L3:0=7ff\nMB:0=2048\n", info, "processor : 0\nvendor_id\t: AuthenticAMD\n")
     shares = CacheShares(amd.tree, node.plain.cgroups, node.layout)
-    assert shares.settle([BATCH], SHARES, 0.0, 10.0) == []
+    assert shares.settle([BATCH], rules(SHARES), 0.0, 10.0) == []
     assert amd.tree.schemata("sublet-reclaimed-cores") == {"L3": {0: 0xF}, "MB": {0: 72}}
     assert amd.tree.schemata("sublet-shared-cores") == {"L3": {0: 0x7FF}, "MB": {0: 2048}}
 
@@ -193,5 +198,14 @@ def test_tasks_of_a_container_that_starts_later_are_moved_at_the_next_pass_at_an
 
 def test_what_the_kernel_says_of_a_line_stands_in_the_problem(node: Node) -> None:
     node.resctrl.kernel.info["MB/min_bandwidth"] = "60"
-    (problem,) = node.shares.settle([BATCH], SHARES, 0.0, 10.0)
+    (problem,) = node.shares.settle([BATCH], rules(SHARES), 0.0, 10.0)
     assert "MB value 50 out of range" in problem.why
+
+
+def test_the_bandwidth_of_a_steered_class_is_left_to_who_steers_it(node: Node) -> None:
+    steered = rules(SHARES, "reclaimed_cores")
+    assert node.shares.settle([BATCH, TENANT], steered, 0.0, 10.0) == []
+    assert [line for _, line in node.resctrl.kernel.written] == ["L3:0=f;1=f"]
+    (node.resctrl.root / "info/L3_MON/mon_features").write_text("llc_occupancy\n")
+    assert node.shares.settle([BATCH, TENANT], steered, 10.0, 10.0) == []
+    assert node.resctrl.kernel.written[1:] == [("sublet-reclaimed-cores", "MB:0=50;1=50")], "nothing can be measured"

@@ -164,7 +164,7 @@ class CgroupGroups:
         lacking = (*self._isolation.lacking, *self._moved_quotas.lacking, *self._disks.lacking, *self._tuning.lacking)
         unheeded = (*self._moved_quotas.unheeded, *self._disks.unheeded, *self._tuning.unheeded)
         if self._caches is not None:
-            problems += self._caches.settle(pods, settings.isolation.caches, now_s, verify_s)
+            problems += self._caches.settle(pods, settings.isolation.resctrl, now_s, verify_s)
             lacking, unheeded = lacking + self._caches.lacking, unheeded + self._caches.unheeded
         return replace(outcome.with_problems(problems), lacking=lacking, unheeded=unheeded)
 

@@ -4,12 +4,19 @@ Facts: docs/facts/resctrl.md#tasks.
 """
 
 import errno
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from services.qrm.core.resctrl.hardware import Hardware
+from services.qrm.core.resctrl.hardware import BANDWIDTH, Hardware
 from services.qrm.core.resctrl.schemata import line_to_write
-from services.qrm.core.resctrl.shares import WHOLE, CacheShare, cache_group, wanted_schemata, without_effect
+from services.qrm.core.resctrl.shares import (
+    WHOLE,
+    CacheShare,
+    ResctrlRules,
+    cache_group,
+    wanted_schemata,
+    without_effect,
+)
 from services.qrm.core.writes.outcome import Problem
 from services.qrm.ports import CacheControl
 from shared.adapters.host.cgroup import Cgroups
@@ -33,6 +40,8 @@ class _Wanted:
 
     share: CacheShare
     hardware: Hardware
+    steered: bool
+    """Whether somebody else writes its bandwidth."""
 
 
 @dataclass(slots=True)
@@ -46,23 +55,21 @@ class CacheShares:
     """Files that a share needs and this machine does not have."""
     unheeded: tuple[str, ...] = ()
     """What of the shares has no effect on this machine, and why."""
-    _settled: tuple[Mapping[QosClass, CacheShare], Sequence[Pod], float] | None = None
+    _settled: tuple[ResctrlRules, Sequence[Pod], float] | None = None
     _may_be_given: bool = True
     """Also by a life before this one."""
     _moved: set[str] = field(default_factory=set)
     """Cgroups whose tasks were found and moved: what these start stays with them."""
 
-    def settle(
-        self, pods: Sequence[Pod], shares: Mapping[QosClass, CacheShare], now_s: float, verify_s: float
-    ) -> list[Problem]:
+    def settle(self, pods: Sequence[Pod], rules: ResctrlRules, now_s: float, verify_s: float) -> list[Problem]:
         """Keep a group for each class with a share; without any, remove those that were made here."""
         self.lacking = ()
-        if not shares:
+        if not rules.shares:
             self.unheeded = ()
             return self.give_back()
         last = self._settled
-        if last is not None and (last[0], last[1]) == (shares, pods) and now_s < last[2] + verify_s:
-            problems = [problem for qos in shares for problem in self._keep(qos, None, pods)]
+        if last is not None and (last[0], last[1]) == (rules, pods) and now_s < last[2] + verify_s:
+            problems = [problem for qos in rules.shares for problem in self._keep(qos, None, pods)]
             self._settled = None if problems else last
             return problems
         try:
@@ -72,12 +79,12 @@ class CacheShares:
         if hardware is None:
             self.lacking, self.unheeded = (NOT_MOUNTED,), ()
             return []
-        self._may_be_given, self.unheeded = True, tuple(without_effect(shares, hardware))
+        self._may_be_given, self.unheeded = True, tuple(without_effect(rules.shares, hardware))
         self._moved.clear()
-        problems = [
-            problem for qos, share in shares.items() for problem in self._keep(qos, _Wanted(share, hardware), pods)
-        ]
-        self._settled = None if problems else (shares, pods, now_s)
+        steered = rules.steered if hardware.counts else frozenset()
+        wanted = {qos: _Wanted(share, hardware, qos in steered) for qos, share in rules.shares.items()}
+        problems = [problem for qos, one in wanted.items() for problem in self._keep(qos, one, pods)]
+        self._settled = None if problems else (rules, pods, now_s)
         return problems
 
     def give_back(self) -> list[Problem]:
@@ -118,6 +125,8 @@ class CacheShares:
             **wanted_schemata(WHOLE, wanted.hardware).values,
             **wanted_schemata(wanted.share, wanted.hardware).values,
         }
+        if wanted.steered:
+            values.pop(BANDWIDTH, None)
         for resource, own in values.items():
             line = line_to_write(resource, own, now, wanted.hardware)
             if line is not None:

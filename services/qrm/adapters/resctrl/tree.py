@@ -2,16 +2,19 @@
 
 import errno
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 from services.qrm.core.resctrl.hardware import CPUINFO_BYTES, INFO_FILES, Hardware, read_hardware
+from services.qrm.core.resctrl.rates import ByteCounter, read_counter
 from services.qrm.core.resctrl.schemata import Schemata, read_schemata
 from services.qrm.core.resctrl.shares import PREFIX
 from shared.adapters.host.hostfs import read_record, read_text
 
 MOST_TASKS = 1 << 20
 MOST_STATUS_CHARS = 200
+_CACHE_FOLDER = re.compile(r"mon_L3_([0-9]{1,5})")
 NO_GROUPS = frozenset({"info", "mon_data", "mon_groups"})
 
 
@@ -71,6 +74,19 @@ class ResctrlTree:
         text = read_text(str(self.root / group / "schemata"))
         return None if text is None else read_schemata(text)
 
+    def counters(self, group: str) -> dict[int, ByteCounter]:
+        """See the port."""
+        folder = self.root / group / "mon_data"
+        found = {}
+        for name in self._folders(folder):
+            if match := _CACHE_FOLDER.fullmatch(name):
+                # The local part first: it never exceeds what all of it is a moment later.
+                texts = [read_text(str(folder / name / file)) for file in ("mbm_local_bytes", "mbm_total_bytes")]
+                counter = read_counter(*texts)
+                if counter is not None:
+                    found[int(match[1])] = counter
+        return found
+
     def write(self, group: str, line: str) -> None:
         """See the port."""
         self._append(self.root / group / "schemata", f"{line}\n")
@@ -93,9 +109,9 @@ class ResctrlTree:
             if error.errno != errno.ESRCH:
                 raise
 
-    def _folders(self) -> list[str]:
+    def _folders(self, folder: Path | None = None) -> list[str]:
         try:
-            with os.scandir(self.root) as entries:
+            with os.scandir(folder or self.root) as entries:
                 return [one.name for one in entries if one.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
             return []

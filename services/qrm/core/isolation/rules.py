@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from services.qrm.core.devices.disk_lines import NO_DISK_RULES, DiskRules
 from services.qrm.core.isolation.block_io import BlockLimits
-from services.qrm.core.resctrl.shares import CacheShare
+from services.qrm.core.resctrl.shares import NO_RESCTRL, ResctrlRules
 from shared.contracts.pod import QosClass
 from shared.core.cgroups.knobs import UNLIMITED, Knob
 
@@ -59,8 +59,8 @@ class NodeRules:
     """Group identity by class; none: it is off."""
     machine_bytes: int = 0
     """Memory of the machine, which is what a container without a limit may use."""
-    caches: Mapping[QosClass, CacheShare] = field(default_factory=dict)
-    """Part of the caches and of the memory bandwidth by class; none: it is off."""
+    resctrl: ResctrlRules = NO_RESCTRL
+    """Part of the caches and of the memory bandwidth by class."""
     disks: tuple[BlockLimits, ...] = ()
     """Limits of the reclaimed class by disk; none: they are off."""
     tuning: DiskRules = NO_DISK_RULES

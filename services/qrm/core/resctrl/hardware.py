@@ -15,7 +15,9 @@ Vendor = Literal["intel", "amd"]
 MASK, LEAST_BITS = "L3/cbm_mask", "L3/min_cbm_bits"
 LEAST_BANDWIDTH, STEP = "MB/min_bandwidth", "MB/bandwidth_gran"
 MOST_GROUPS = ("L3/num_closids", "MB/num_closids")
-INFO_FILES = (MASK, LEAST_BITS, LEAST_BANDWIDTH, STEP, *MOST_GROUPS)
+COUNTERS = "L3_MON/mon_features"
+INFO_FILES = (MASK, LEAST_BITS, LEAST_BANDWIDTH, STEP, COUNTERS, *MOST_GROUPS)
+COUNTED = frozenset({"mbm_local_bytes", "mbm_total_bytes"})
 MOST_UNITS = 1 << 16
 """More than any domain has: a root group that says more counts in MB/s (mounted with `mba_MBps`)."""
 MOST_NUMBER, MOST_DIGITS = 1 << 16, 16
@@ -51,6 +53,8 @@ class Hardware:
     bandwidth: BandwidthHardware | None
     most_groups: int | None = None
     """Groups that there can be, the root's own among them; None: unknown."""
+    counts: bool = False
+    """Whether it counts what each group moves from and to memory."""
     lacks: Mapping[str, str] = field(default_factory=dict)
     """Why there is no cache, or no bandwidth, by resource; and what of `info` cannot be read."""
 
@@ -67,7 +71,8 @@ def read_hardware(whole: Mapping[str, Mapping[int, int]], info: Mapping[str, str
     closids = {name: _number(info.get(name), 10) for name in used}
     lacks |= {name: _unread(name, info) for name, number in closids.items() if number is None}
     known = [number for number in closids.values() if number is not None]
-    return Hardware(cache, bandwidth, min(known, default=None), lacks)
+    counts = set((info.get(COUNTERS) or "").split()) >= COUNTED
+    return Hardware(cache, bandwidth, min(known, default=None), counts, lacks)
 
 
 def vendor_of(cpuinfo: str) -> Vendor:

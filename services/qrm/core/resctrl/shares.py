@@ -4,7 +4,7 @@ Facts: docs/facts/koordinator-isolation.md#caches-and-memory-bandwidth.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from services.qrm.core.resctrl.hardware import BANDWIDTH, CACHE, Hardware, Resource, Vendor
 from services.qrm.core.resctrl.schemata import Values
@@ -33,6 +33,19 @@ class CacheShare:
 
 
 WHOLE = CacheShare()
+
+
+@dataclass(frozen=True, slots=True)
+class ResctrlRules:
+    """What the node's settings say of resctrl; nothing of it by default."""
+
+    shares: Mapping[QosClass, CacheShare] = field(default_factory=dict)
+    """By class; none: it is off."""
+    steered: frozenset[QosClass] = frozenset()
+    """Classes whose bandwidth is steered by what is measured, where that can be."""
+
+
+NO_RESCTRL = ResctrlRules()
 
 
 @dataclass(frozen=True, slots=True)
