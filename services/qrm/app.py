@@ -8,7 +8,7 @@ import structlog
 from pydantic import ValidationError
 
 from services.qrm.allocation_reporter import AllocationReporter, PassResult
-from services.qrm.background import BackgroundWork
+from services.qrm.background.tasks import BackgroundWork
 from services.qrm.conditions import Conditions
 from services.qrm.core.active_advice import ActiveAdvice, offered
 from services.qrm.core.admission.admit import admit

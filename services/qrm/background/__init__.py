@@ -1,0 +1,1 @@
+"""What goes on beside the passes of qrm."""
