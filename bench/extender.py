@@ -20,7 +20,7 @@ from pathlib import Path
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
-from bench.rigs.report import Row, machine, progress
+from bench.rigs.report import Row, print_rows, progress
 from services.central.adapters.https.certificate import renewed
 from services.central.adapters.https.server import HttpsServer
 from services.central.core.scheduling.cluster.node_documents import said_by_node, schedulable_node
@@ -187,11 +187,7 @@ def main() -> None:
     if sys.argv[1:]:
         ask(int(sys.argv[1]), sys.argv[2])
         return
-    rows = asyncio.run(measure())
-    progress("")
-    print(machine())
-    for row in rows:
-        print(f"{row.what}: {row.figure}, N = {row.n}; target {row.target}")
+    print_rows(asyncio.run(measure()))
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from bench.rigs.report import Row, machine, progress
+from bench.rigs.report import Row, print_rows, progress
 from services.reporter.core.node_metric.collect_policy import CollectPolicy
 from services.reporter.core.node_metric.figures import node_metric_figures
 from services.reporter.core.node_metric.status import node_metric_status
@@ -153,11 +153,7 @@ async def measure() -> list[Row]:
 
 
 def main() -> None:
-    rows = asyncio.run(measure())
-    progress("")
-    print(machine())
-    for row in rows:
-        print(f"{row.what}: {row.figure}, N = {row.n}; target {row.target}")
+    print_rows(asyncio.run(measure()))
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import time
 import tracemalloc
 from typing import Any
 
-from bench.rigs.report import Row, machine, progress
+from bench.rigs.report import Row, print_rows, progress
 from services.central.core.recommendation.objects.workloads import WorkloadPod, pod_of_workload
 
 PODS, USERS = 10_000, 3
@@ -69,11 +69,7 @@ async def measure() -> list[Row]:
 
 def main() -> None:
     """Print the table."""
-    measured = rows()
-    progress("")
-    print(machine())
-    for row in measured:
-        print(f"{row.what}: {row.figure}, N = {row.n}; target {row.target}")
+    print_rows(rows())
 
 
 if __name__ == "__main__":

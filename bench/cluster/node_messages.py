@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bench.node_metric import sample_fields
-from bench.rigs.report import Row, machine, progress
+from bench.rigs.report import Row, print_rows, progress
 from services.central.node_messages import MessageBounds, NodeMessages
 from services.reporter.app import ReporterApp
 from services.reporter.ports import ReporterPorts
@@ -160,11 +160,7 @@ async def measure() -> list[Row]:
 
 def main() -> None:
     """Print the table."""
-    measured = asyncio.run(measure())
-    progress("")
-    print(machine())
-    for row in measured:
-        print(f"{row.what}: {row.figure}, N = {row.n}; target {row.target}")
+    print_rows(asyncio.run(measure()))
 
 
 if __name__ == "__main__":

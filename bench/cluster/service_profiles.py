@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from uuid import UUID
 
-from bench.rigs.report import Row, machine, progress
+from bench.rigs.report import Row, print_rows, progress
 from services.advisor.core.observation.profiles import profiles_in
 from services.central.core.recommendation.objects.workloads import WorkloadPod
 from services.central.core.service_profiles.descriptor import DescriptorSeen, DescriptorSpec
@@ -104,11 +104,7 @@ async def measure() -> list[Row]:
 
 def main() -> None:
     """Print the table."""
-    measured = asyncio.run(measure())
-    progress("")
-    print(machine())
-    for row in measured:
-        print(f"{row.what}: {row.figure}, N = {row.n}; target {row.target}")
+    print_rows(asyncio.run(measure()))
 
 
 if __name__ == "__main__":

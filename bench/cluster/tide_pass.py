@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from types import MappingProxyType
 
-from bench.rigs.report import Row, machine, progress
+from bench.rigs.report import Row, print_rows, progress
 from services.central.core.tide.marks import BATCH_UNWANTED, POOL_LABEL, SERVICES_UNWANTED, TIDE_LABEL, TYPE_LABEL
 from services.central.core.tide.placement import PodToleration, TidePlacement
 from services.central.core.tide.plan import PoolPlan, TidePace, plan_pool
@@ -93,11 +93,7 @@ async def measure() -> list[Row]:
 
 def main() -> None:
     """Print the table."""
-    measured = asyncio.run(measure())
-    progress("")
-    print(machine())
-    for row in measured:
-        print(f"{row.what}: {row.figure}, N = {row.n}; target {row.target}")
+    print_rows(asyncio.run(measure()))
 
 
 if __name__ == "__main__":

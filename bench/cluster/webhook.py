@@ -19,7 +19,7 @@ from http.client import HTTPConnection
 from resource import RUSAGE_SELF, getrusage
 from typing import Any
 
-from bench.rigs.report import Row, machine, progress
+from bench.rigs.report import Row, print_rows, progress
 from services.central.adapters.https.certificate import renewed
 from services.central.adapters.https.server import HttpsServer
 from services.central.core.profiles.cluster_objects import NAMESPACES, PRIORITY_CLASSES
@@ -144,11 +144,7 @@ def main() -> None:
     if sys.argv[1:]:
         ask(int(sys.argv[1]), *sys.argv[2:4])
         return
-    rows = asyncio.run(measure())
-    progress("")
-    print(machine())
-    for row in rows:
-        print(f"{row.what}: {row.figure}, N = {row.n}; target {row.target}")
+    print_rows(asyncio.run(measure()))
 
 
 if __name__ == "__main__":

@@ -73,6 +73,14 @@ def progress(text: str) -> None:
         print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
 
+def print_rows(rows: Sequence[Row]) -> None:
+    """Print the rows of one part that is measured by itself, a line each."""
+    progress("")
+    print(machine())
+    for row in rows:
+        print(f"{row.what}: {row.figure}, N = {row.n}; target {row.target}")
+
+
 def stage(text: str) -> None:
     """A line of what comes next, which stays where nothing can be written over."""
     if sys.stderr.isatty():
