@@ -1,7 +1,7 @@
-"""Detects that less than a share of the memory is available: the largest reclaimed pod goes.
+"""Plugin to copy: evicts the largest reclaimed pod when available memory falls below a share of the total.
 
-This is the plugin to copy. It is complete and it works, but it is off by default: `memory_pressure` watches what the
-kernel itself goes by. docs/writing-an-eviction-plugin.md explains it line by line.
+The plugin is complete and works, but it is off by default: `memory_pressure` uses the watermarks of the kernel itself.
+docs/writing-an-eviction-plugin.md explains it line by line.
 """
 
 from typing import Annotated
@@ -12,17 +12,17 @@ from sublet.api.plugin import Candidate, Plugin, PluginSettings, Pressure, Reaso
 
 
 class TemplateSettings(PluginSettings):
-    """1. Settings: a type, bounds and a sentence for each. Users set `evictor.plugins.<file>.<field>`."""
+    """1. Settings: each field has a type, bounds and a sentence. Users set `evictor.plugins.<file>.<field>`."""
 
     enabled: bool = False
     least_available_ratio: Annotated[float, Field(gt=0, lt=1)] = 0.1
-    """Less of the memory available than this is pressure."""
+    """Share of the memory below which available memory is pressure."""
 
 
 def evaluate(_memory: None, view: View, settings: TemplateSettings) -> tuple[None, Pressure | Silence]:
-    """2. Is there pressure? A figure that is missing is "unknown", never calm and never pressure.
+    """2. Decide whether there is pressure. A missing figure is "unknown", never "calm" and never a pressure.
 
-    The first value is what the plugin remembers to the next sample: this one nothing.
+    The first value returned is what the plugin remembers until the next sample. This plugin remembers nothing.
     """
     pressure = near(view, settings)
     if pressure is None:
@@ -31,16 +31,17 @@ def evaluate(_memory: None, view: View, settings: TemplateSettings) -> tuple[Non
 
 
 def near(view: View, settings: TemplateSettings) -> Pressure | None:
-    """3. How far off is it? The pressure with what is observed now, met or not; `sublet explain` asks for it too.
+    """3. Return the pressure with the current observation, whether the threshold is met or not.
 
-    `evaluate` rests on it, so that what is explained and what is done cannot differ.
+    `sublet explain` calls this function to show the distance to the threshold. `evaluate` calls it too, so the
+    explanation always matches the decision.
     """
     node = view.sample.node_reading
     if node.memory_available_bytes is None or node.memory_total_bytes is None:
         return None
     least = settings.least_available_ratio * node.memory_total_bytes
     return Pressure(
-        # Hard pressure evicts; soft pressure taints the node, or asks for one pod.
+        # Hard pressure evicts pods. Soft pressure taints the node, or asks for one pod.
         hard=True,
         scope="memory.available",
         observed=node.memory_available_bytes,
@@ -54,9 +55,9 @@ def near(view: View, settings: TemplateSettings) -> Pressure | None:
 
 
 def rank(view: View, _pressure: Pressure, _settings: TemplateSettings) -> tuple[Candidate, ...]:
-    """4. Who would relieve it? The first to go comes first; a pod whose use is not known is left out.
+    """4. Rank the pods that would relieve the pressure, the first to evict first. Leave out pods of unknown use.
 
-    Protected pods need no thought here: the arbiter asks its guards about every candidate.
+    Do not filter protected pods here: the arbiter checks every candidate against its guards.
     """
     using = [
         (r.pod, used)
@@ -65,12 +66,12 @@ def rank(view: View, _pressure: Pressure, _settings: TemplateSettings) -> tuple[
     ]
     return tuple(
         Candidate(pod, Reason(rule="largest use first", numbers={"usage_bytes": used}))
-        # Name and UID last: two pods of the same use stand in the same order whatever the sample's is.
+        # Name and UID break ties, so the order never depends on the order of the sample.
         for pod, used in sorted(using, key=lambda item: (-item[1], item[0].key, item[0].uid))
     )
 
 
-# 5. The name by which events and conditions call the plugin; the file's name is that of its settings.
+# 5. Events and conditions use this name. Settings use the file name.
 PLUGIN = Plugin(
     name="template-eviction-plugin",
     settings=TemplateSettings,
