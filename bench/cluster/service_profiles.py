@@ -74,7 +74,7 @@ async def _a_minute(wanted: dict[str, tuple[ServiceHere, ...]]) -> tuple[float, 
     telling = NodeTelling(Wire(bus, LoopClock(), node="hub", service="central"))
     began_s = time.process_time()
     for _ in range(int(MINUTE_S / PASS_S)):
-        await telling.tell(wanted, {})
+        await telling.publish(wanted, {})
         await asyncio.sleep(PASS_S)
     return time.process_time() - began_s, heard
 

@@ -103,7 +103,7 @@ class AdvisorApp:
         self._past.recall(self._choice.policy, self._clock.monotonic(), self._clock.wall().timestamp())
 
     def _keep_past(self) -> None:
-        self._past.keep(self._choice.policy, self._clock.monotonic(), self._clock.wall().timestamp())
+        self._past.save(self._choice.policy, self._clock.monotonic(), self._clock.wall().timestamp())
 
     async def _without_news(self, newest: _Input, *, repeat: bool) -> None:
         if (age_s := self._age_s(newest)) > self._choice.settings.max_input_age_s:

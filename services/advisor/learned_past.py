@@ -66,7 +66,7 @@ class LearnedPast:
         if why:
             log.warning("past.not_recalled", policy=policy.name, why=why)
 
-    def keep(self, policy: Policy[Any, Any], now_s: float, wall_s: float) -> None:
+    def save(self, policy: Policy[Any, Any], now_s: float, wall_s: float) -> None:
         """Write what was learned since the last write; without news the file stays as it is, and as old."""
         # Also where it fails: the next try is as far away.
         self._kept_at_s = now_s

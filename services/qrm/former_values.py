@@ -47,7 +47,7 @@ class FormerValues:
         """What is on record of knobs that have a value for each device."""
         return {key: one for key, one in self._found.items() if key[1] in knobs}
 
-    def keep(self, fresh: Iterable[FormerValue]) -> None:
+    def record(self, fresh: Iterable[FormerValue]) -> None:
         """Put values on record, in place of what it said of the same group and knob.
 
         Raises:

@@ -106,7 +106,7 @@ class ReporterApp:
 
     def _keep_past(self, *, at_the_end: bool = False) -> None:
         try:
-            self._mid.keep(self._clock.monotonic(), self._clock.wall().timestamp(), at_the_end=at_the_end)
+            self._mid.save(self._clock.monotonic(), self._clock.wall().timestamp(), at_the_end=at_the_end)
         except Unavailable as error:
             log.warning("past.not_kept", why=str(error))
 

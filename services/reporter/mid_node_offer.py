@@ -97,7 +97,7 @@ class MidNodeOffer:
         self._history, why = past_of(text, now_s, wall_s)
         return why
 
-    def keep(self, now_s: float, wall_s: float, *, at_the_end: bool = False) -> None:
+    def save(self, now_s: float, wall_s: float, *, at_the_end: bool = False) -> None:
         """Write what was learnt, where that is due.
 
         Raises:

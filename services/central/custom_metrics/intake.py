@@ -20,7 +20,7 @@ class FiguresIntake:
 
     def __init__(self, store: MetricStore, mirrors: MetricsMirrors, clock: Clock) -> None:
         self._store, self._mirrors, self._clock = store, mirrors, clock
-        self._messages = NodeMessages(PodFigures, clock, BOUNDS, self.take, service=SERVICE)
+        self._messages = NodeMessages(PodFigures, clock, BOUNDS, self.receive, service=SERVICE)
         self.heard_s: float | None = None
         """When the newest figures came, by the monotonic clock; None: none ever did."""
 
@@ -28,7 +28,7 @@ class FiguresIntake:
         """Hear all nodes from now on."""
         await self._messages.listen(bus)
 
-    def take(self, figures: PodFigures, now_s: float) -> None:
+    def receive(self, figures: PodFigures, now_s: float) -> None:
         """Store what one node says."""
         self.heard_s = now_s
         now_ms = wall_ms(self._clock)

@@ -42,10 +42,10 @@ class PodPages:
     async def run(self) -> None:
         """Read all, wait, and begin anew."""
         while True:
-            await self.look()
+            await self.read_all()
             await self._clock.sleep(FIGURES_PERIOD_S)
 
-    async def look(self) -> None:
+    async def read_all(self) -> None:
         """Read every page once."""
         pods = self._mirrors.pages()
         telemetry.METRICS_PAGES_LEFT_OUT.set(max(0, len(pods) - MOST_PAGES))

@@ -42,7 +42,7 @@ class TideWriter(Protocol):
         """
         ...
 
-    async def hold(self, seen: TidePoolSeen, *, held: bool) -> None:
+    async def set_finalizer(self, seen: TidePoolSeen, *, held: bool) -> None:
         """Have our finalizer at the pool, or not."""
         ...
 

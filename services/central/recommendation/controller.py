@@ -168,7 +168,7 @@ class RecommendationController:
         deployment = None if key is None else cluster.deployments.get(key)
         pods = () if key is None else cluster.pods.get(key, ())
         if key is not None:
-            self._ledger.look(seen.uid, pods, deployment, now.timestamp())
+            self._ledger.observe(seen.uid, pods, deployment, now.timestamp())
         outcome = recommend_outcome(seen, deployment, self._ledger, now.timestamp(), self._settings.min_history_s)
         verdict, advice = outcome.verdict, outcome.advice
         figures, wanted = None, {}

@@ -23,7 +23,7 @@ class FigureIntake:
 
     def __init__(self, ledger: UsageLedger, pods: Callable[[], Mapping[str, WorkloadPod]], clock: Clock) -> None:
         self._ledger, self._pods, self._clock = ledger, pods, clock
-        self._messages = NodeMessages(PodFigures, clock, BOUNDS, self.take, service=NAME)
+        self._messages = NodeMessages(PodFigures, clock, BOUNDS, self.receive, service=NAME)
         self._wrong_clocks: dict[str, str] = {}
 
     @property
@@ -35,7 +35,7 @@ class FigureIntake:
         """Begin to hear nodes."""
         return await self._messages.listen(bus)
 
-    def take(self, figures: PodFigures, _heard_at_s: float) -> None:
+    def receive(self, figures: PodFigures, _heard_at_s: float) -> None:
         """Take one message."""
         at_s = figures.measured_at.timestamp()
         age_s = self._clock.wall().timestamp() - at_s

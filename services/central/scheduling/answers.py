@@ -97,7 +97,7 @@ class ExtenderAnswers:
         judged = self._judge.judged(looking, request.names, call.now)
         if call.ours:
             fits = [node for node, one in judged.items() if one.standing.fits]
-            self._reservations.hold(looking.pod.seen.uid, looking.pod.seen.ask, fits, call.now.monotonic_s)
+            self._reservations.reserve(looking.pod.seen.uid, looking.pod.seen.ask, fits, call.now.monotonic_s)
             self._log.filtered(looking.pod.seen, judged)
         telemetry.EXTENDER_HELD.set(len(self._reservations))
         for rule, nodes in Counter(one.rule for one in judged.values() if not one.standing.fits).items():

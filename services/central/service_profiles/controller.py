@@ -157,7 +157,7 @@ class ServiceProfileController:
             if said.poor != self._told.get(seen.uid, ToldService()).poor:
                 self._say(seen, "poor" if said.poor else "well", "; ".join(said.poor))
         self._told = told
-        await self._nodes.tell(*services_of_nodes(services))
+        await self._nodes.publish(*services_of_nodes(services))
 
     def _known(self, pods: Iterable[WorkloadPod]) -> list[PodStanding]:
         return [one for pod in pods if (one := self._intake.standings.get(pod.uid)) is not None]

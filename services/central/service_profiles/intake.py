@@ -21,7 +21,7 @@ class StandingIntake:
 
     def __init__(self, pods: Callable[[], Mapping[str, WorkloadPod]], clock: Clock) -> None:
         self._pods, self._clock = pods, clock
-        self._messages = NodeMessages(PodFigures, clock, BOUNDS, self.take, service=NAME)
+        self._messages = NodeMessages(PodFigures, clock, BOUNDS, self.receive, service=NAME)
         self.standings: dict[str, PodStanding] = {}
 
     async def listen(self, bus: Bus) -> Subscription:
@@ -32,7 +32,7 @@ class StandingIntake:
         """Forget pods that are gone."""
         self.standings = {uid: one for uid, one in self.standings.items() if uid in uids}
 
-    def take(self, figures: PodFigures, _heard_at_s: float) -> None:
+    def receive(self, figures: PodFigures, _heard_at_s: float) -> None:
         """Take one message."""
         at_s = figures.measured_at.timestamp()
         if at_s - self._clock.wall().timestamp() > AHEAD_S:

@@ -1,4 +1,4 @@
-"""The telling of nodes: what each must know of the services of its pods, at once when it changes, and once a minute."""
+"""Publishes to each node the services of its pods: at once when they change, and once a minute."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ class _Told:
 
 
 class NodeTelling:
-    """Remembers what each node was told last; a new leader tells every node anew."""
+    """Remembers the last message to each node; a new leader publishes to every node anew."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
         self._told: dict[str, _Told] = {}
         self._bucket = TokenBucket(PACE.burst, 0.0)
 
-    async def tell(self, wanted: Mapping[str, Services], left_out: Mapping[str, int]) -> None:
-        """Tell all nodes that must be told now; while the bus is away nothing is, and the next pass tries again."""
+    async def publish(self, wanted: Mapping[str, Services], left_out: Mapping[str, int]) -> None:
+        """Publish what is due for each node; while the bus is away do nothing, and the next pass tries again."""
         for node in sorted(wanted.keys() | self._told.keys()):
             now_s, services, before = self._wire.clock.monotonic(), wanted.get(node, ()), self._told.get(node)
             is_news = before is None or before.services != services

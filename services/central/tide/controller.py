@@ -115,7 +115,7 @@ class TideController:
     async def _clear(self, seen: TidePoolSeen) -> None:
         """Take the pool's marks from its nodes, and only then let go of the pool; also in mode observe."""
         if FINALIZER in seen.finalizers and await self._pass.clear(seen):
-            await self._ports.writer.hold(seen, held=False)
+            await self._ports.writer.set_finalizer(seen, held=False)
 
     async def _refuse(self, seen: TidePoolSeen, refusal: tuple[str, str]) -> None:
         self._ports.decisions.say(refusal_said(seen, refusal))
@@ -125,7 +125,7 @@ class TideController:
         observes = self._switch.observes
         # Before the first mark: a pool that is deleted in between must not leave any.
         if not observes and FINALIZER not in seen.finalizers:
-            await self._ports.writer.hold(seen, held=True)
+            await self._ports.writer.set_finalizer(seen, held=True)
         objects = PoolObjects.of(seen, nodes, pods)
         result = await self._pass.work(objects, observes=observes)
         self._ports.decisions.say(said_of_pass(seen, result))

@@ -91,7 +91,7 @@ class LoopScheduling:
         # Threads beside the loop take turns with it at the interpreter: one that waits for a CPU holds up the loop.
         self._loop.set_default_executor(ThreadPoolExecutor(initializer=take_best_nice))
         try:
-            self.take()
+            self.acquire()
             log.info("scheduling.given", wanted=self.wanted, given=self.given)
             yield
         finally:
@@ -101,7 +101,7 @@ class LoopScheduling:
                 resource.setrlimit(resource.RLIMIT_RTTIME, limits)
             signal.signal(signal.SIGXCPU, handler)
 
-    def take(self) -> None:
+    def acquire(self) -> None:
         """Ask for as much as is wanted."""
         if self.wanted == "auto" and self._take_realtime():
             self._tell("realtime")
@@ -138,7 +138,7 @@ class LoopScheduling:
     def _tell_run_away(self) -> None:
         self._tell("nice")
         log.warning("scheduling.realtime_lost", after_s=self.runaway_s, again_in_s=self.pause_s)
-        self._loop.call_later(self.pause_s, self.take)
+        self._loop.call_later(self.pause_s, self.acquire)
 
     def _tell(self, given: SchedulingClass) -> None:
         self.given = given

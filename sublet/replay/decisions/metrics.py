@@ -33,7 +33,7 @@ class MetricsReplay:
     def hear(self, figures: PodFigures) -> None:
         """A node says what it measured; what is too old goes."""
         if self._asked:
-            self._intake.take(figures, self._clock.monotonic())
+            self._intake.receive(figures, self._clock.monotonic())
             for _table in self._store.collect(wall_ms(self._clock)):
                 continue
 

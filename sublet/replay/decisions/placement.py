@@ -52,7 +52,7 @@ class PlacementReplay:
         if (placed := assigned_pod(document)) is not None:
             view.put_pod(about.uid, placed)
         else:
-            self._extender.reservations.hold(about.uid, looking.pod.seen.ask, fits, now.monotonic_s)
+            self._extender.reservations.reserve(about.uid, looking.pod.seen.ask, fits, now.monotonic_s)
         return SoughtPlace(looking.pod.seen, judged, scores).decided()
 
 

@@ -52,7 +52,7 @@ class RequestsReplay:
         """The moment of the newest frame."""
         return self.began + timedelta(seconds=self.at_s)
 
-    def take(self, frame: Frame) -> None:
+    def observe(self, frame: Frame) -> None:
         """Count the time of a frame, learn from it as often as central would, and give figures where they are due."""
         node = frame.sample.node
         self.frames, self.at_s, self._pods[node] = self.frames + 1, frame.at_s, {}
@@ -101,7 +101,7 @@ class RequestsReplay:
         for workload, watched in self.watched.items():
             mine: Sequence[WorkloadPod] = pods.get(workload.key, ())
             watched.pods = max(watched.pods, len(mine))
-            self.ledger.look(workload.uid, mine, watched.deployment, self.now.timestamp())
+            self.ledger.observe(workload.uid, mine, watched.deployment, self.now.timestamp())
             watched.decide(self.ledger, self.at_s, self.now)
 
 
@@ -116,7 +116,7 @@ def replay_requests(traces: Iterable[Trace], rules: RequestRules) -> RequestsRep
     """What becomes known of all workloads; the recordings count as begun at the same moment."""
     replay = RequestsReplay(rules)
     for frame in heapq.merge(*(trace.frames() for trace in traces), key=lambda frame: frame.at_s):
-        replay.take(frame)
+        replay.observe(frame)
     return replay
 
 
@@ -125,5 +125,5 @@ def replay_cluster_requests(recording: ClusterRecording, rules: RequestRules) ->
     cluster = ClusterFrames(recording)
     replay = RequestsReplay(rules, recording.began, cluster.kills)
     for frame in cluster.frames():
-        replay.take(frame)
+        replay.observe(frame)
     return replay

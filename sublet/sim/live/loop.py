@@ -25,7 +25,7 @@ class KeptProgress:
         self._file, self._kept, self._at_s = file, SimProgress(), float("-inf")
         self._trouble = ""
 
-    def keep(self, progress: SimProgress, now_s: float) -> None:
+    def save(self, progress: SimProgress, now_s: float) -> None:
         """Write what has changed since it was written last."""
         same = progress.model_copy(update={"time_s": self._kept.time_s}) == self._kept
         if same and now_s - self._at_s < KEEP_S:
@@ -50,5 +50,5 @@ async def live(host: SimHost, clock: Clock, file: Path, story: Story | None = No
         host.step(now_s)
         if story is not None:
             story.perform_due(host)
-        kept.keep(host.progress, now_s)
+        kept.save(host.progress, now_s)
         await clock.sleep(PERIOD_S)

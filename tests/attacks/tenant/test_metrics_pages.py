@@ -99,5 +99,5 @@ async def looked_at(address: str) -> MetricStore:
     mirrors = MetricsMirrors(MemoryObjects(SystemClock()))
     mirrors._index("1", MeteredSeen(MeteredObject("pods", "d", "web"), "n1", {}, address))
     store = MetricStore(bounds=BOUNDS)
-    await PodPages(store, mirrors, read_page, SystemClock(), keep_s=300).look()
+    await PodPages(store, mirrors, read_page, SystemClock(), keep_s=300).read_all()
     return store

@@ -220,7 +220,7 @@ def test_what_canonical_decided_meanwhile_is_not_written(decides: Decides) -> No
     past = LearnedPast(file)
     past.learn(adaptive.POLICY, decides(CANONICAL))
     assert past.states == {}
-    past.keep(adaptive.POLICY, 0.0, WALL_S)
+    past.save(adaptive.POLICY, 0.0, WALL_S)
     assert (file.text, file.writes) == (b"what it has learned", 0)
 
 
@@ -229,8 +229,8 @@ def test_without_news_the_file_stays_as_old_as_it_is(decides: Decides) -> None:
     file = Kept()
     past = LearnedPast(file)
     past.learn(adaptive.POLICY, decides(ADAPTIVE_POLICY))
-    past.keep(adaptive.POLICY, 0.0, WALL_S)
-    past.keep(adaptive.POLICY, KEEP_S, WALL_S + KEEP_S)
+    past.save(adaptive.POLICY, 0.0, WALL_S)
+    past.save(adaptive.POLICY, KEEP_S, WALL_S + KEEP_S)
     assert file.writes == 1
 
 
@@ -257,7 +257,7 @@ def test_a_policy_that_cannot_tell_or_read_its_past_does_not_end_the_advisor(dec
     past.recall(policy, 0.0, WALL_S)
     assert past.states == {}
     past.learn(policy, decides(ADAPTIVE_POLICY))
-    past.keep(policy, 0.0, WALL_S)
+    past.save(policy, 0.0, WALL_S)
     assert file.text == b"what it has learned"
 
 

@@ -175,8 +175,8 @@ def test_a_pod_on_its_way_counts_for_load_as_for_room_but_not_for_itself() -> No
     rig = Rig()
     rig.view.hear("n1", said(700, used_millis=4000))
     free = rig.score(pod("other", SERVICE))
-    rig.held.hold("a", BATCH, ["n1"], 0)
-    rig.held.hold("s", SERVICE, ["n1"], 0)
+    rig.held.reserve("a", BATCH, ["n1"], 0)
+    rig.held.reserve("s", SERVICE, ["n1"], 0)
     assert rig.why(pod("b")) == f"Insufficient {RECLAIMED_CPU}: asks for 400, 300 of 700 left"
     assert rig.why(pod("a")) == ""
     assert rig.why(pod("other", SERVICE)).startswith("usage:cpu")
@@ -234,18 +234,18 @@ class TestNumaNodes:
     def test_one_that_was_let_onto_it_counts_where_the_rule_would_put_it(self) -> None:
         rig = Rig()
         rig.view.hear("n1", numas(8000, 4000))
-        rig.held.hold("a", bound("a", 6).ask, ["n1"], 0)
+        rig.held.reserve("a", bound("a", 6).ask, ["n1"], 0)
         assert rig.why(bound("p", 8)) != ""
         assert rig.why(bound("p", 4)) == ""
         assert rig.why(bound("a", 8)) == ""
-        rig.held.hold("a", bound("a", 1, exclusive=True).ask, ["n1"], 0)
+        rig.held.reserve("a", bound("a", 1, exclusive=True).ask, ["n1"], 0)
         assert rig.why(bound("p", 5)) != ""
         assert rig.why(bound("p", 4)) == ""
 
     def test_one_that_finds_no_place_takes_none(self) -> None:
         rig = Rig()
         rig.view.hear("n1", numas(3000, 2000))
-        rig.held.hold("a", bound("a", 9).ask, ["n1"], 0)
+        rig.held.reserve("a", bound("a", 9).ask, ["n1"], 0)
         assert rig.why(bound("p", 3)) == ""
 
     def test_more_room_is_a_better_place(self) -> None:
@@ -270,16 +270,16 @@ def test_a_profile_packs_where_another_one_spreads() -> None:
 class TestReservations:
     def test_who_is_asked_about_again_has_taken_nothing_of_before(self) -> None:
         held = Reservations(HOLD_S)
-        held.hold("a", BATCH, ["n1", "n2"], 0)
-        held.hold("a", BATCH, ["n2"], 1)
+        held.reserve("a", BATCH, ["n1", "n2"], 0)
+        held.reserve("a", BATCH, ["n2"], 1)
         assert (dict(held.on("n1")), set(held.on("n2"))) == ({}, {"a"})
-        held.hold("a", BATCH, [], 2)
+        held.reserve("a", BATCH, [], 2)
         assert len(held) == 0
 
     def test_they_end_with_their_time_and_with_the_pod(self) -> None:
         held = Reservations(HOLD_S)
-        held.hold("a", BATCH, ["n1"], 0)
-        held.hold("b", BATCH, ["n1"], 5)
+        held.reserve("a", BATCH, ["n1"], 0)
+        held.reserve("b", BATCH, ["n1"], 5)
         held.expire(HOLD_S - 0.1)
         assert set(held.on("n1")) == {"a", "b"}
         held.expire(HOLD_S)
@@ -291,7 +291,7 @@ class TestReservations:
     def test_they_have_a_bound(self) -> None:
         held = Reservations(HOLD_S)
         for number in range(MOST_HELD + 3):
-            held.hold(str(number), BATCH, ["n1"], 0)
+            held.reserve(str(number), BATCH, ["n1"], 0)
         assert len(held) == len(held.on("n1")) == MOST_HELD
         assert "0" not in held.on("n1")
 
@@ -331,7 +331,7 @@ class Race:
             judged = rig.judge.judged(rig.judge.looking(asked), names, now)
             fits = [name for name in names if judged[name].standing.fits]
             if self.reserves:
-                rig.held.hold(asked.seen.uid, ask, fits, now.monotonic_s)
+                rig.held.reserve(asked.seen.uid, ask, fits, now.monotonic_s)
             if not fits:
                 continue
             node = dice.choice(fits)

@@ -46,7 +46,7 @@ def test_bound_cpus_that_are_sold_twice_count_twice() -> None:
     assert "insufficient cpu" in rig.why(OWN)
     assert rig.why(SHARED) == ""
     assert rig.why(replace(OWN, cpu_request_millis=5000, own_cpus=5)) == ""
-    rig.held.hold("coming", replace(SHARED, cpu_request_millis=3000), ["n1"], 0.0)
+    rig.held.reserve("coming", replace(SHARED, cpu_request_millis=3000), ["n1"], 0.0)
     assert "insufficient cpu" in rig.why(SHARED)
     assert rig.why(BATCH) == ""
 

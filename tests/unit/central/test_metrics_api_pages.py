@@ -93,6 +93,6 @@ async def test_one_page_that_cannot_be_read_costs_its_pod_alone_and_there_is_a_b
         return "# TYPE q gauge\nq 1\n"
 
     store = MetricStore()
-    await PodPages(store, mirrors, read, SystemClock(), keep_s=300).look()
+    await PodPages(store, mirrors, read, SystemClock(), keep_s=300).read_all()
     assert len(asked) == MOST_PAGES
     assert store.samples == MOST_PAGES - 1

@@ -182,8 +182,8 @@ def test_without_a_record_groups_get_what_new_ones_have_and_only_best_effort_pod
 def test_of_groups_that_have_ended_nothing_is_kept(node: Limited) -> None:
     former = FormerValues(node.store, node.plain.cgroups.exists)
     there = groups_of(node)[0]
-    former.keep([VALUE])
-    former.keep([VALUE.model_copy(update={"group": there})])
+    former.record([VALUE])
+    former.record([VALUE.model_copy(update={"group": there})])
     assert [one.group for one in node.store.load()] == [there]
 
 

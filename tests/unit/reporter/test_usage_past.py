@@ -109,7 +109,7 @@ class Life:
         for now_s in range(0, seconds, 5):
             seen = ColocationInput(None, self._ten_cpus(reading("web", 1000)), 0.0, None, in_a_cluster=False)
             found = self.offer.smoothed(seen, float(now_s))
-            self.offer.keep(float(now_s), WALL_S + now_s)
+            self.offer.save(float(now_s), WALL_S + now_s)
             offered = 0 if found is None else found.cpu_millis
         return offered
 
@@ -120,7 +120,7 @@ def test_the_next_life_offers_at_once_what_the_last_one_has_learnt(tmp_path: Pat
     assert first.offer.recall(0.0, WALL_S) == ""
     offered = first.work(700)
     assert offered > 0
-    first.offer.keep(700.0, WALL_S + 700, at_the_end=True)
+    first.offer.save(700.0, WALL_S + 700, at_the_end=True)
     next_life = Life(path, ten_cpus)
     assert next_life.offer.recall(0.0, WALL_S + 900) == ""
     assert next_life.work(10) == offered
@@ -137,11 +137,11 @@ def test_the_past_is_written_every_ten_minutes_and_only_while_the_offer_is_on(
     life.offer.recall(0.0, WALL_S)
     life.work(int(KEEP_S))
     assert not path.exists()
-    life.offer.keep(KEEP_S, WALL_S)
+    life.offer.save(KEEP_S, WALL_S)
     assert path.exists()
     off = Life(tmp_path / "off.json", ten_cpus, enabled=False)
     off.work(700)
-    off.offer.keep(2 * KEEP_S, WALL_S, at_the_end=True)
+    off.offer.save(2 * KEEP_S, WALL_S, at_the_end=True)
     assert not (tmp_path / "off.json").exists()
 
 

@@ -55,7 +55,7 @@ class Life:
     def turn(self, now_s: float) -> None:
         self.host.step(now_s)
         self.story.perform_due(self.host)
-        self.kept.keep(self.host.progress, now_s)
+        self.kept.save(self.host.progress, now_s)
 
     def tasks(self) -> dict[str, int]:
         """The runnable threads of each pod that runs."""
@@ -154,15 +154,15 @@ def test_a_progress_that_cannot_be_read_begins_anew(tmp_path: Path, text: str) -
 
 def test_a_progress_that_cannot_be_kept_does_not_end_the_machine(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    KeptProgress(tmp_path / "taken/sim.json").keep(SimProgress(steps=1), 0.0)
+    KeptProgress(tmp_path / "taken/sim.json").save(SimProgress(steps=1), 0.0)
 
 
 def test_time_alone_is_kept_once_a_second_and_a_step_at_once(tmp_path: Path) -> None:
     kept, file = KeptProgress(tmp_path / "sim.json"), tmp_path / "sim.json"
     for now_s, progress in ((0.0, SimProgress(time_s=0)), (0.5, SimProgress(time_s=0.5))):
-        kept.keep(progress, now_s)
+        kept.save(progress, now_s)
     assert read_progress(file).time_s == 0
-    kept.keep(SimProgress(time_s=0.6, steps=1), 0.6)
+    kept.save(SimProgress(time_s=0.6, steps=1), 0.6)
     assert read_progress(file).time_s == 0.6
-    kept.keep(SimProgress(time_s=1.7, steps=1), 1.7)
+    kept.save(SimProgress(time_s=1.7, steps=1), 1.7)
     assert read_progress(file).time_s == 1.7

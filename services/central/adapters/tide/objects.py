@@ -58,7 +58,7 @@ class TideObjects:
         await self._objects.patch(NODES, node_patch(document, now, wanted))
         return True
 
-    async def hold(self, seen: TidePoolSeen, *, held: bool) -> None:
+    async def set_finalizer(self, seen: TidePoolSeen, *, held: bool) -> None:
         """Have our finalizer at the pool, or not; those of others stay."""
         document = await self._objects.get(POOLS, seen.name)
         if document is None or document["metadata"]["uid"] != seen.uid:

@@ -67,7 +67,7 @@ class UsageLedger:
             kept_of = usage.containers.setdefault(container, ContainerUsage())
             kept_of.see(pod.uid, at_s, cpu_cores=figures.get("cpu"), memory_bytes=figures.get("memory"))
 
-    def look(self, uid: str, pods: Iterable[WorkloadPod], deployment: DeploymentSeen | None, now_s: float) -> None:
+    def observe(self, uid: str, pods: Iterable[WorkloadPod], deployment: DeploymentSeen | None, now_s: float) -> None:
         """Take the kills of a workload's pods, complete what was seen of pods that are gone, and forget containers
         that the workload has no more."""
         usage, there = self._of[uid], list(pods)

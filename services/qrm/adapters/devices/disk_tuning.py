@@ -155,7 +155,7 @@ class DiskTuning:
         open_ = {number: one for number, one in settings.items() if not one.in_force}
         fresh = {number: one.before for number, one in open_.items() if number not in given}
         try:
-            self.former.keep(one for one in fresh.values() if one is not None)
+            self.former.record(one for one in fresh.values() if one is not None)
         except OSError as error:
             why = (
                 f"what disks have cannot be put on record ({error}): nothing is written; make room in the state folder"

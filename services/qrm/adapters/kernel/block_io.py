@@ -119,7 +119,7 @@ class DiskLimits:
         self.lacking = self._lacking(there.keys() & wanted.keys() - now.keys())
         changes = {key: there[key] for key in sorted(now) if now[key] != there[key]}
         try:
-            self.former.keep(_former(key, now[key]) for key in changes if key not in given)
+            self.former.record(_former(key, now[key]) for key in changes if key not in given)
         except OSError as error:
             why = f"limits of disks cannot be put on record ({error}): none is written; make room in the state folder"
             return _Written([Problem(self.layout.top, why)])

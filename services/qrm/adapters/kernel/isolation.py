@@ -89,7 +89,7 @@ class GroupIsolation:
 
     def _keep(self, found: Mapping[Key, int]) -> list[Problem]:
         try:
-            self.former.keep(FormerValue(group=group, knob=knob, value=now) for (group, knob), now in found.items())
+            self.former.record(FormerValue(group=group, knob=knob, value=now) for (group, knob), now in found.items())
         except OSError as error:
             # A value that nobody could give back after a crash is not written at all.
             return [Problem(self.writer.top, f"what its groups have cannot be put on record ({error}): nothing new is "

@@ -67,7 +67,7 @@ class MovedQuotas:
         self._verified, self.lacking, self.unheeded = None, (), ()
         plan = self._plan(moved, record)
         try:
-            self.former.keep(plan.fresh)
+            self.former.record(plan.fresh)
             problems = self.writer.settle(plan.writes)
             if not problems:
                 ended = (group for one in moved for group in _ended(one))

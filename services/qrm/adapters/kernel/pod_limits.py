@@ -83,7 +83,7 @@ class PodLimits:
         on_record = self.former.of((Knob.CPU_QUOTA,))
         try:
             # Once for all pods: each time the whole record is written.
-            self.former.keep([self._former(write, on_record) for write in writes if write.knob is Knob.CPU_QUOTA])
+            self.former.record([self._former(write, on_record) for write in writes if write.knob is Knob.CPU_QUOTA])
         except OSError as error:
             others = [write for write in writes if write.knob is not Knob.CPU_QUOTA]
             why = f"quotas cannot be put on record ({error}): none is written; make room in the state folder"

@@ -32,7 +32,7 @@ class Reservations:
     def __len__(self) -> int:
         return len(self._pods)
 
-    def hold(self, uid: str, ask: PodAsk, nodes: Iterable[str], now_s: float) -> None:
+    def reserve(self, uid: str, ask: PodAsk, nodes: Iterable[str], now_s: float) -> None:
         """Let a pod count on these nodes and on no other: a scheduler that asks again has taken none of before."""
         self.release(uid)
         held = _Held(tuple(nodes), now_s + self.hold_s)

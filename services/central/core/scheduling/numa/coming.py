@@ -18,6 +18,6 @@ def with_coming(machine: Machine, binding: NumaBinding, pods: Iterable[BindableP
         room = Room(machine, binding.aligned if binding.exclusive(pod) else ())
         for name, requests in binding.asks(pod, machine):
             for resource, amount in asked_for(requests).items():
-                room.take(resource, amount, places.nodes[name])
+                room.allocate(resource, amount, places.nodes[name])
         machine = replace(machine, numas=tuple(replace(one, available=room.left[one.id]) for one in machine.numas))
     return machine

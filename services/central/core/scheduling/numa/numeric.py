@@ -40,7 +40,7 @@ def best_sets(requests: Amounts, room: Room, aligned: frozenset[str]) -> dict[st
     least = {name: least_count(name, amount, machine) for name, amount in asked.items()}
     best = _Search(room, asked, least, [name for name in asked if name in aligned]).best()
     for name, nodes in (best or {}).items():
-        room.take(name, asked[name], nodes)
+        room.allocate(name, asked[name], nodes)
     return best
 
 

@@ -31,7 +31,7 @@ class Room:
         """What is left of a resource on some nodes together."""
         return sum(self.of(node_id, name) for node_id in nodes)
 
-    def take(self, name: str, amount: int, nodes: Iterable[int]) -> None:
+    def allocate(self, name: str, amount: int, nodes: Iterable[int]) -> None:
         """Give some of a resource away, from the lowest node on; of one that is given whole, all there is."""
         for node_id in sorted(nodes):
             there = self.of(node_id, name)

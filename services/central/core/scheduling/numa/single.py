@@ -17,7 +17,7 @@ def lowest_node(requests: Amounts, room: Room) -> int | None:
             room.left[node.id].get(name, -1) >= amount for name, amount in asked.items()
         ):
             for name, amount in asked.items():
-                room.take(name, amount, [node.id])
+                room.allocate(name, amount, [node.id])
             return node.id
     return None
 
