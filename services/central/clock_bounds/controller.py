@@ -10,21 +10,22 @@ import structlog
 from services.central.clock_bounds.zones import utc_offset_minutes
 from services.central.core.clock_bounds.autoscaler import (
     AUTOSCALERS,
-    STATUS,
-    AutoscalerChange,
     AutoscalerSeen,
     autoscaler_of,
-    bounds_now,
-    change_to,
-    change_to_plain,
     change_to_refused,
 )
-from services.central.core.clock_bounds.replicas import LocalTime, ScheduledBounds
-from services.central.core.clock_bounds.schedule import SCHEDULE, Schedule, read_schedule
+from services.central.core.clock_bounds.due import (
+    AutoscalerDue,
+    due_by,
+    due_for_fault,
+    due_without,
+    refused_by_server,
+)
+from services.central.core.clock_bounds.replicas import LocalTime
+from services.central.core.clock_bounds.schedule import SCHEDULE, read_schedule
 from services.central.leadership.each_node import EachNode
 from services.central.leadership.passes import Passes
 from services.central.ports.decisions import DecisionLog
-from shared.contracts.cluster.decision import Decided, DecidedObject
 from shared.core.node_mode import NodeSwitch
 from shared.errors import Refused
 from shared.ports import Clock, ObjectMirror, Objects
@@ -77,7 +78,7 @@ class ClockBoundsController:
             SubletError: the API server is away, or another one leads.
         """
         self._refused.clear()
-        due = {one.key: one for one in self._autoscalers.objects.values() if self._change(one) is not None}
+        due = {one.key: one for one in self._autoscalers.objects.values() if self._due(one) is not None}
         self._writing.retain(due)
         self._would_write = sorted(due) if self._switch.observes else []
         if not self._switch.observes:
@@ -87,50 +88,34 @@ class ClockBoundsController:
         """Write what follows from the autoscaler as it is now; its status changes too often for the mirror's."""
         document = await self._objects.get(AUTOSCALERS, known.name, known.namespace)
         seen = None if document is None else autoscaler_of(document)
-        change = None if seen is None else self._change(seen)
-        if document is None or seen is None or change is None:
+        due = None if seen is None else self._due(seen)
+        if document is None or seen is None or due is None:
             return
         version = str(document["metadata"].get("resourceVersion") or "")
         try:
-            await self._objects.patch(AUTOSCALERS, change.document(seen, version))
+            await self._objects.patch(AUTOSCALERS, due.change.document(seen, version))
         except Refused as refusal:
             # Such as a least of 0 where the feature is off: said on the object, which else would not tell.
             told = change_to_refused(seen, str(refusal))
-            if told is not None and change.bounds is not None:
+            if told is not None and due.change.bounds is not None:
                 await self._objects.patch(AUTOSCALERS, told.document(seen, version))
-            self._say(seen, "refused", str(refusal))
+            self._decisions.say(refused_by_server(seen, str(refusal)))
             raise
-        said = change.annotations.get(STATUS) or ""
-        self._say(seen, "refused" if seen.key in self._refused else "bounded" if said else "given_back", said)
-        log.info("clock_bounds.written", autoscaler=seen.key, bounds=change.bounds)
+        self._decisions.say(due.decided(seen))
+        log.info("clock_bounds.written", autoscaler=seen.key, bounds=due.change.bounds)
 
-    def _say(self, seen: AutoscalerSeen, verdict: str, message: str) -> None:
-        about = DecidedObject(kind="horizontalpodautoscaler", namespace=seen.namespace, name=seen.name)
-        self._decisions.say(Decided(area="clock_bounds", about=about, verdict=verdict, message=message))
-
-    def _change(self, seen: AutoscalerSeen) -> AutoscalerChange | None:
+    def _due(self, seen: AutoscalerSeen) -> AutoscalerDue | None:
         text = seen.annotations.get(SCHEDULE)
         if text is None:
-            return change_to_plain(seen)
+            return due_without(seen)
         try:
             schedule = read_schedule(text)
             now = self._clock.wall()
             time = LocalTime(now.timestamp(), utc_offset_minutes(schedule.time_zone, now))
         except Refused as refusal:
             self._refused[seen.key] = str(refusal)
-            return change_to_refused(seen, str(refusal))
-        found = bounds_now(seen, schedule, time)
-        return change_to(seen, found, _said(found, schedule))
+            return due_for_fault(seen, str(refusal))
+        return due_by(schedule, seen, time)
 
     def _until_next_minute(self) -> float:
         return 60 - self._clock.wall().timestamp() % 60
-
-
-def _said(found: ScheduledBounds, schedule: Schedule) -> str:
-    if found.active is None:
-        return f"no bound is in force ({schedule.time_zone}): {found.least} to {found.most} replicas"
-    place, index = found.active
-    cron = schedule.time_bounds[place].bounds[index].cron
-    return (
-        f"timeBounds[{place}].bounds[{index}] {cron!r} ({schedule.time_zone}): {found.least} to {found.most} replicas"
-    )

@@ -11,6 +11,12 @@ import structlog
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.recommendation.objects.workloads import DEPLOYMENTS, WorkloadPod, pod_of_workload
 from services.central.core.service_profiles.conditions import conditions, verdicts
+from services.central.core.service_profiles.decided import (
+    decided_baseline,
+    decided_making,
+    decided_removal,
+    decided_standing,
+)
 from services.central.core.service_profiles.descriptor import (
     DESCRIPTORS,
     NAME,
@@ -26,7 +32,6 @@ from services.central.leadership.passes import Passes
 from services.central.ports.decisions import DecisionLog
 from services.central.service_profiles.intake import StandingIntake
 from services.central.service_profiles.telling import NodeTelling
-from shared.contracts.cluster.decision import Decided, DecidedObject
 from shared.contracts.cluster.figures import FIGURES_PERIOD_S
 from shared.core.api_kind import PODS
 from shared.core.evictions.intents import TokenBucket
@@ -134,7 +139,7 @@ class ServiceProfileController:
                 await self._make(wanted[key])
             elif there.made_for and key not in wanted:
                 await self._objects.delete(DESCRIPTORS, there.name, there.namespace, uid=there.uid)
-                self._say(there, "removed", "its Deployment asks for none any more")
+                self._decisions.say(decided_removal(there))
             else:
                 await self._fill(there, of_target.get((there.namespace, there.target), []))
 
@@ -150,12 +155,13 @@ class ServiceProfileController:
         now_s, told, services, targets = self._clock.wall().timestamp(), {}, [], set()
         for seen in descriptors:
             pods = of_target.get((seen.namespace, seen.target), ())
-            told[seen.uid] = said = told_of(seen, pods, indicators_now(seen, self._known(pods), now_s))
+            current = indicators_now(seen, self._known(pods), now_s)
+            told[seen.uid] = said = told_of(seen, pods, current)
             if (seen.namespace, seen.target) not in targets:
                 targets.add((seen.namespace, seen.target))
                 services.append((seen, said, pods))
             if said.poor != self._told.get(seen.uid, ToldService()).poor:
-                self._say(seen, "poor" if said.poor else "well", "; ".join(said.poor))
+                self._decisions.say(decided_standing(seen, said, current))
         self._told = told
         await self._nodes.publish(*services_of_nodes(services))
 
@@ -167,6 +173,7 @@ class ServiceProfileController:
             await self._objects.create(DESCRIPTORS, deployment.document)
         except Conflict:
             return  # the mirror is behind: the next pass sees it
+        self._decisions.say(decided_making(deployment))
         log.info("service_profile.made", namespace=deployment.namespace, name=deployment.name)
 
     async def _fill(self, seen: DescriptorSeen, pods: Sequence[WorkloadPod]) -> None:
@@ -174,7 +181,7 @@ class ServiceProfileController:
         meta = {"name": seen.name, "namespace": seen.namespace, "uid": seen.uid}
         if marks:
             await self._objects.patch(DESCRIPTORS, {"metadata": {**meta, "annotations": marks}})
-            self._say(seen, "baseline", "; ".join(f"{name} {text}" for name, text in sorted(marks.items())))
+            self._decisions.say(decided_baseline(seen, marks, pods))
         now_s, said = self._clock.monotonic(), conditions(seen, self._told.get(seen.uid, ToldService()), len(pods))
         # Figures can wait for their turn; that a service does poorly, or that its descriptor cannot be read, cannot.
         is_news = verdicts(said) != verdicts(seen.status.get("conditions"))
@@ -209,10 +216,6 @@ class ServiceProfileController:
             await self._objects.patch(PODS, {"metadata": meta})
 
         await self._naming.each(sorted(due), one)
-
-    def _say(self, seen: DescriptorSeen, verdict: str, message: str) -> None:
-        about = DecidedObject(kind="serviceprofiledescriptor", namespace=seen.namespace, name=seen.name, uid=seen.uid)
-        self._decisions.say(Decided(area="service_profiles", about=about, verdict=verdict, message=message))
 
 
 def _is_misnamed(pod: WorkloadPod, meant: str | None, known: Collection[str]) -> bool:

@@ -30,6 +30,7 @@ from services.central.core.recommendation.objects.workloads import (
     pod_of_workload,
 )
 from services.central.core.recommendation.vpa_target import ContainerFigures
+from services.central.core.vertical.decided import decided_autoscaler, decided_resize_by, figures_in_words
 from services.central.core.vertical.stock_vpa import APPLIED_SAID, STOCK_VPAS, stock_vpa_of
 from services.central.core.vertical.vpa_object import KATALYST_VPAS, VpaSeen, katalyst_vpa_of
 from services.central.core.vertical.vpa_round import VpaStep, VpaTargetSeen, rivals, vpa_step
@@ -37,7 +38,6 @@ from services.central.leadership.each_node import EachNode
 from services.central.leadership.passes import Passes
 from services.central.ports.decisions import DecisionLog
 from services.central.vertical.pod_figures import resize_pod
-from shared.contracts.cluster.decision import Decided, DecidedObject
 from shared.core.api_kind import PODS
 from shared.core.evictions.intents import TokenBucket
 from shared.core.node_mode import NodeSwitch
@@ -170,24 +170,18 @@ class VerticalController:
             return ConditionDue(APPLIED, False, "Waiting", f"pod {pod.name} is next, as the pace allows")
         self._bucket = rest
         outcome = await resize_pod(self._objects, pod, figures)
-        said = "; ".join(f"{name}: requests {quantities(one.requests)}, limits {quantities(one.limits)}"
-                         for name, one in figures.items())  # fmt: skip
+        said = figures_in_words(figures)
         log.info("vpa.pod_resized", namespace=pod.namespace, pod=pod.name, figures=said, outcome=outcome)
         if outcome == "unsupported":
             return ConditionDue(APPLIED, False, "ResizeUnsupported", UNSUPPORTED)
         if outcome == "asked":
-            about = DecidedObject(kind="pod", namespace=pod.namespace, name=pod.name, uid=pod.uid)
-            by = f"by {seen.kind.kind} {seen.namespace}/{seen.name}: {said}"
-            self._decisions.say(Decided(area="vertical", about=about, verdict="resized", message=by))
+            self._decisions.say(decided_resize_by(seen, pod, figures))
         return ConditionDue(APPLIED, False, "Resizing", f"pod {pod.name}")
 
     async def _tell(self, seen: VpaSeen, told: Sequence[ConditionDue], given: Mapping[str, ContainerFigures]) -> None:
         first = next((one for one in told if not one.holds), told[-1])
         if await (self._annotate(seen, first) if seen.kind is STOCK_VPAS else self._write_status(seen, told, given)):
-            kind = seen.kind.kind.lower()
-            about = DecidedObject(kind=kind, namespace=seen.namespace, name=seen.name, uid=seen.uid)
-            verdict, message = "applied" if first.holds else "not_applied", first.said or first.reason
-            self._decisions.say(Decided(area="vertical", about=about, verdict=verdict, message=message))
+            self._decisions.say(decided_autoscaler(seen, told, given))
 
     async def _write_status(
         self, seen: VpaSeen, told: Sequence[ConditionDue], given: Mapping[str, ContainerFigures]

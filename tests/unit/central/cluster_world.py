@@ -17,7 +17,9 @@ from services.central.core.lost_nodes.lost_node import TAINT_KEY
 from services.central.main import ClusterAccess, build_cluster
 from services.central.settings import CentralSettings
 from shared.adapters.clock import LoopClock
-from shared.contracts.bus.subjects import CONFIG_BUCKET
+from shared.contracts.bus.stored import read_decision
+from shared.contracts.bus.subjects import CONFIG_BUCKET, DECISIONS_STREAM, decision_filter
+from shared.contracts.cluster.decision import Decision
 from shared.contracts.pod import Pod, QosClass
 from shared.contracts.readiness import Readiness, ServiceHealth, entry_hash, node_config_key
 from shared.core.api_kind import CNCS, CNRS, EVICTION_CONFIGS, KCCS, LEASES, NODES, PODS
@@ -230,6 +232,13 @@ class World:
         status = self.api.documents[CNCS, "", node].get("status", {})
         entries: list[dict[str, Any]] = status.get("katalystCustomConfigList", [])
         return entries
+
+    async def decided(self, area: str) -> list[Decision]:
+        """What was said of an area, oldest first."""
+        await asyncio.sleep(1)  # the log stores behind who says it
+        stored = await self.bus.replay(DECISIONS_STREAM, decision_filter())
+        read = [read_decision(one.subject, one.data) for one in stored]
+        return [one for one in read if isinstance(one, Decision) and one.area == area]
 
     def tainted(self, node: str) -> bool:
         taints = self.api.documents[CNRS, "", node].get("spec", {}).get("taints", [])

@@ -110,6 +110,33 @@ def test_who_edits_the_bounds_meanwhile_edits_those_that_come_back(play: Playing
     play(story, **ON)
 
 
+def test_each_change_is_said_with_its_rule_and_figures(play: Playing) -> None:
+    async def story(world: World) -> None:
+        put(world, schedule(EARLY))
+        await begin(world)
+        edit(world, {}, minReplicas=4, maxReplicas=30)
+        await asyncio.sleep(2)
+        edit(world, {SCHEDULE: "{"})
+        await asyncio.sleep(2)
+        edit(world, {SCHEDULE: None})
+        await asyncio.sleep(2)
+        found = await world.decided("clock_bounds")
+        # Bounds that somebody has edited are bounded anew, which within a minute is no news.
+        plain = {"plain_min_replicas": 3, "plain_max_replicas": 20}
+        edited = {"plain_min_replicas": 4, "plain_max_replicas": 30}
+        by_clock = {"min_replicas": 10, "max_replicas": 50}
+        back = {"min_replicas": 4, "max_replicas": 30}
+        assert [(one.verdict, one.why[0].rule, one.why[0].numbers) for one in found] == [
+            ("bounded", "cron 2 0 * * *", by_clock | plain | {"time_zone": "UTC"}),
+            ("refused", "schedule refused", by_clock | edited),
+            ("given_back", "no schedule", back | edited),
+        ]
+        assert found[0].message == "timeBounds[0].bounds[0] '2 0 * * *' (UTC): 10 to 50 replicas"
+        assert found[-1].message == "its schedule is gone: 4 to 30 replicas, its own bounds"
+
+    play(story, **ON)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [

@@ -189,6 +189,27 @@ def test_the_status_says_what_the_nodes_tell_of_its_pods(play: Playing) -> None:
     play(story, **ON)
 
 
+def test_what_was_decided_is_said_with_its_figures(play: Playing) -> None:
+    async def story(world: World) -> None:
+        deployment(world)
+        await pods(world, "c", "b", "a")
+        await begin(world)
+        bound = [{"indicatorLevel": "UpperBound", "value": 0.6}]
+        edit(world, baselinePercent=50, businessIndicator=[{"name": "cpu_usage_ratio", "indicators": bound}])
+        await asyncio.sleep(15)
+        await tell(world, "n1", {"a": 0.5, "b": 0.9})
+        await asyncio.sleep(15)
+        deployment(world, enabled=False)
+        await asyncio.sleep(15)
+        said = {one.verdict: one.why[0] for one in await world.decided("service_profiles")}
+        assert list(said) == ["made", "baseline", "poor", "removed"]
+        assert said["baseline"].numbers == {"percent": 50, "pods": 3}
+        assert said["poor"].rule == "UpperBound"
+        assert said["poor"].numbers == {"key": "cpu_usage_ratio", "value": 0.7, "bound": 0.6}
+
+    play(story, **ON)
+
+
 @pytest.mark.parametrize(
     "spec",
     [

@@ -114,6 +114,27 @@ def test_pods_get_what_is_recommended_one_after_the_other_and_the_status_says_so
     play(story, **ON)
 
 
+def test_what_was_decided_is_said_with_the_figures_of_before_and_after(play: Playing) -> None:
+    async def story(world: World) -> None:
+        deployment(world, "web-5d-a")
+        recommend(world)
+        vpa(world)
+        await begin(world)
+        said = await world.decided("vertical")
+        resized = next(one for one in said if one.verdict == "resized")
+        assert str(resized.about) == "pod/shop/web-5d-a"
+        assert resized.why[0].rule == "by KatalystVerticalPodAutoscaler"
+        numbers = resized.why[0].numbers
+        assert (numbers["container"], numbers["cpu_request_before"], numbers["cpu_request_after"]) == ("main", 100, 500)
+        assert numbers["memory_limit_after"] == numbers["memory_limit_before"] == 1 << 30
+        waiting = next(one for one in said if one.about.kind != "pod")
+        target = {"container": "main", "cpu_request_target": 500}
+        assert (waiting.verdict, waiting.why[0].rule) == ("not_applied", "Resizing")
+        assert (waiting.why[1].rule, waiting.why[1].numbers) == ("recommended within its policies", target)
+
+    play(story, **ON)
+
+
 def test_a_resize_that_kubelet_has_not_done_is_waited_for(play: Playing) -> None:
     async def story(world: World) -> None:
         deployment(world, "web-5d-b")
