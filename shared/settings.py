@@ -1,6 +1,7 @@
-"""Settings: defaults, then a YAML file, then the environment (`SUBLET_<SERVICE>__<FIELD>`), each checked by its model.
+"""Reads settings: defaults, then a YAML file, then the environment (`SUBLET_<SERVICE>__<FIELD>`), each checked by
+its model.
 
-A key that nothing knows is an error that names the key that was probably meant.
+An unknown key is an error that suggests the key that was probably meant.
 """
 
 import inspect
@@ -28,14 +29,14 @@ PREFIX = "SUBLET_"
 FILE_VARIABLE = "SUBLET_CONFIG"
 MAX_VARIABLE_BYTES = 64 * 1024
 SYSTEM_STATE_DIR = Path("/var/lib/sublet")
-"""Where root keeps state: on the disk, for the history of evictions outlives a reboot."""
+"""State folder of root: on disk, because the history of evictions must survive a reboot."""
 
 HIDDEN = "(not shown)"
 SHOWN_CHARACTERS = 300
 _SECRET_NAME = re.compile(r"(?i)(url|endpoint|password|passwd|secret|token|credential|login)s?$")
 
 Scheduling: TypeAlias = Literal["auto", "nice", "none"]
-"""How far to ask the kernel to go before others: real time or else a nice value, a nice value, nothing."""
+"""What to request from the kernel's scheduler: real time with a nice value as fallback, a nice value, or nothing."""
 
 S = TypeVar("S", bound=BaseModel)
 R = TypeVar("R")
@@ -53,7 +54,7 @@ def _this_host() -> str:
 
 
 def _own_state_dir() -> Path:
-    """/var/lib/sublet for root, $XDG_STATE_HOME/sublet (~/.local/state) for others, who can run the simulator."""
+    """/var/lib/sublet for root, $XDG_STATE_HOME/sublet (~/.local/state) for other users, who can run the simulator."""
     if os.geteuid() == 0:
         return SYSTEM_STATE_DIR
     # A path that begins nowhere would be another one in each folder: the base directory specification ignores it.
@@ -67,52 +68,54 @@ def _own_state_dir() -> Path:
 
 
 class CommonSettings(Settings):
-    """What every service needs."""
+    """Settings that every service needs."""
 
     node: NodeName = Field(default_factory=_this_host)
     """Name of this node, as on the bus and in Kubernetes."""
     substrate: Literal["host", "sim", "kubernetes"] = "host"
     """Where pods come from and where cpusets go."""
     mode: NodeMode = "enforce"
-    """The switch above the modes of qrm, policies and plugins. observe: the node says what it would do, and nothing
-    goes beyond a dry run. A configuration may say otherwise for all nodes or for some."""
+    """Upper bound of the modes of qrm, policies and plugins. observe: the node reports what it would do, and nothing
+    goes beyond a dry run. A configuration can override it for all nodes or for some."""
     qos_fallback: Literal["shared_cores", "kubernetes"] = "shared_cores"
-    """What a pod is that names no QoS class: shared_cores, or by its Kubernetes QoS, where BestEffort is reclaimed."""
+    """QoS class of pods that name none. shared_cores: all of them. kubernetes: derived from the Kubernetes QoS;
+    BestEffort becomes reclaimed."""
     kubeconfig: Path | None = None
-    """Which API server, on substrate kubernetes; None: that of the cluster in which this process runs."""
+    """Kubeconfig of the API server, on substrate kubernetes; None: the cluster in which this process runs."""
     nats_url: str = "nats://127.0.0.1:4222"
-    """Address of the NATS server, with user and password where it wants them: nats://user:password@host:port."""
+    """Address of the NATS server, with user and password if it requires them: nats://user:password@host:port."""
     reader_group: str | None = None
-    """Unix group whose members may read the bus of `sublet up` (`status`, `top`, `explain`, `events`); None: nobody."""
+    """Unix group whose members may read the bus of `sublet up` (`status`, `top`, `explain`, `events`); None: no
+    group."""
     connect_timeout_s: Annotated[float, Field(gt=0, le=600)] = 20.0
-    """How long to wait for NATS at the start before giving up with a non-zero exit."""
+    """How long to wait for NATS at the start before the service exits with an error."""
     host_root: Path = Path("/")
-    """Root under which /proc and /sys are read and written; a folder for the simulator and tests."""
+    """Root under which /proc and /sys are read and written; the simulator and tests use a folder."""
     state_dir: Path = Field(default_factory=_own_state_dir)
-    """The eviction ledger, the streams, logs, checkpoints, the local runtime's pods. A folder in memory (`/run`) loses
-    the history of evictions at a reboot."""
+    """Folder of the eviction ledger, streams, logs, checkpoints and the local runtime's pods. A folder in memory
+    (`/run`) loses the eviction history at a reboot."""
     http_host: str = "127.0.0.1"
     """Address of /livez, /readyz and /metrics."""
     http_port: Annotated[int, Field(ge=0, le=65535)] = 0
     """Port of /livez, /readyz and /metrics; 0 switches them off."""
     scheduling: Scheduling = "auto"
-    """What the node's services take before other work of the machine. auto: real time within bounds, and where the
-    kernel does not permit it, the best nice value. nice: that value alone. none: nothing."""
+    """Scheduling of the node's services. auto: real time within bounds, or the best nice value if the kernel
+    refuses. nice: only the nice value. none: nothing."""
     lock_memory: bool = True
-    """Whether the node's services keep what they use in memory, and are the last that the kernel ends where memory runs
-    out, as far as it permits that: who reacts to a shortage of memory must not wait for the disk."""
+    """Keeps the memory of the node's services resident and makes them the last to be killed when memory runs out, as
+    far as the kernel permits. A service that reacts to a memory shortage must not wait for the disk."""
     heartbeat_s: Annotated[float, Field(gt=0, le=60)] = 2.0
-    """How often each service says that it is well."""
+    """Seconds between two health messages of each service."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
-    """Log lines below this level are left out."""
+    """Lowest level of log lines that are written."""
     log_json: bool = True
-    """Whether a log line is a JSON object; false: text for people."""
+    """Writes log lines as JSON objects; if false, as text."""
     otlp_endpoint: str | None = None
-    """OTLP/HTTP traces endpoint; None keeps tracing off and unimported."""
+    """OTLP/HTTP endpoint for traces; None: tracing is off, and its packages are not imported."""
 
 
 def read_file(path: Path) -> dict[str, Any]:
-    """The settings file as a mapping.
+    """Return the settings file as a mapping.
 
     Raises:
         BadConfig: as `read_document`.
@@ -122,7 +125,7 @@ def read_file(path: Path) -> dict[str, Any]:
 
 
 def read_document(path: Path) -> YamlDocument:
-    """The settings file as a mapping, with the line of each key.
+    """Return the settings file as a mapping, with the line number of each key.
 
     Raises:
         BadConfig: it cannot be read, is not YAML, has a key twice, or is not a mapping.
@@ -140,7 +143,8 @@ def read_document(path: Path) -> YamlDocument:
 
 
 def read_environment(env: Mapping[str, str]) -> dict[str, Any]:
-    """`SUBLET_ADVISOR__POLICY=x` becomes {"advisor": {"policy": "x"}}; values are read as YAML scalars.
+    """Return settings from environment variables: `SUBLET_ADVISOR__POLICY=x` becomes {"advisor": {"policy": "x"}}.
+    Values are read as YAML scalars.
 
     Raises:
         BadConfig: a value is not YAML, or one variable is both a value and a section.
@@ -168,7 +172,8 @@ def _plant(tree: dict[str, Any], name: str, text: str) -> None:
 
 
 def shown(value: Any, name: str) -> str:
-    """A refused value as it may stand in a log: not one that is a secret by its name, or may be an address with one."""
+    """Return a refused value as it may appear in a log, or a placeholder if its name marks a secret or it may be an
+    address with one."""
     if isinstance(value, Mapping):
         return f"{{{', '.join(f'{key!r}: {shown(item, str(key))}' for key, item in value.items())}}}"[:SHOWN_CHARACTERS]
     if isinstance(value, list | tuple):
@@ -179,7 +184,7 @@ def shown(value: Any, name: str) -> str:
 
 
 def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """`over` on top of `base`, mapping by mapping."""
+    """Return `over` merged on top of `base`, mapping by mapping."""
     merged = dict(base)
     for key, value in over.items():
         here = merged.get(key)
@@ -188,7 +193,7 @@ def merge(base: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def raw_settings(env: Mapping[str, str] | None = None, file: Path | None = None) -> dict[str, Any]:
-    """File and environment together, not yet checked."""
+    """Return file and environment together, not yet checked."""
     env = os.environ if env is None else env
     if file is None and env.get(FILE_VARIABLE):
         file = Path(env[FILE_VARIABLE])
@@ -196,7 +201,7 @@ def raw_settings(env: Mapping[str, str] | None = None, file: Path | None = None)
 
 
 def common_settings(raw: Mapping[str, Any]) -> CommonSettings:
-    """The top level, without the services' sections.
+    """Return the top level without the services' sections.
 
     Raises:
         BadConfig: as `check`; an unknown section is an unknown key.
@@ -205,7 +210,7 @@ def common_settings(raw: Mapping[str, Any]) -> CommonSettings:
 
 
 def section(model: type[S], raw: Mapping[str, Any], name: str) -> S:
-    """One service's section.
+    """Return one service's section.
 
     Raises:
         BadConfig: as `check`.
@@ -214,11 +219,10 @@ def section(model: type[S], raw: Mapping[str, Any], name: str) -> S:
 
 
 def check(model: type[S], values: Any, *, where: str | tuple[str, ...], also: tuple[str, ...] = ()) -> S:
-    """Validate values against a model, which stands below the keys `where`.
+    """Validate values against a model; `where` is the path of keys above them.
 
     Raises:
-        BadConfig: names key, value and bound of all that is wrong; for an unknown key also the one that was probably
-            meant.
+        BadConfig: names key, value and bound of every problem, and for an unknown key the one that was probably meant.
     """
     try:
         return model.model_validate(values)
@@ -229,16 +233,16 @@ def check(model: type[S], values: Any, *, where: str | tuple[str, ...], also: tu
 
 
 def bad_settings(problems: Iterable[SettingProblem]) -> BadConfig:
-    """The error for settings of which each problem is named."""
+    """Return the error that names each problem."""
     found = tuple(problems)
     return BadConfig(f"settings: {'; '.join(map(str, found))}", reason="invalid", problems=found)
 
 
 def all_of(*checks: Callable[[], R], problems: Sequence[SettingProblem] = ()) -> list[R]:
-    """Run checks to the last one, so that a person learns of all problems at once; `problems` are known before.
+    """Run every check before raising, so that a user sees all problems at once; `problems` are already known.
 
     Raises:
-        BadConfig: with the problems of all that failed.
+        BadConfig: the problems of all checks that failed.
     """
     found, results = dict.fromkeys(problems), []
     for one in checks:
@@ -252,7 +256,7 @@ def all_of(*checks: Callable[[], R], problems: Sequence[SettingProblem] = ()) ->
 
 
 def inner_model(field: FieldInfo) -> type[BaseModel] | None:
-    """The model of a field that holds keys of its own."""
+    """Return the model of a field that holds nested keys, or None."""
     union = get_origin(field.annotation) in (Union, types.UnionType)
     for one in get_args(field.annotation) if union else (field.annotation,):
         if inspect.isclass(one) and issubclass(one, BaseModel):
@@ -261,7 +265,7 @@ def inner_model(field: FieldInfo) -> type[BaseModel] | None:
 
 
 def _names_at(model: type[BaseModel], path: Sequence[str], also: Sequence[str]) -> list[str]:
-    """The keys that there are below a path."""
+    """Return the keys that exist below a path."""
     for name in path:
         field = model.model_fields.get(name)
         below = inner_model(field) if field is not None else None

@@ -1,4 +1,4 @@
-"""`AdvisorSettings` checks the section of the advisor, `choose` selects the policy that it names."""
+"""Settings of the advisor: `AdvisorSettings` checks the section, `choose` selects the policy that it names."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -30,32 +30,32 @@ from shared.settings import Settings, all_of, check
 NAME = "advisor"
 """The service, and its section of the settings."""
 CANONICAL = "canonical"
-"""The policy that decides where another fails."""
+"""The policy that decides if the selected one fails."""
 
 
 class IsolationSettings(Settings):
     """When a noisy shared pod gets CPUs of its own, and how many pods may."""
 
     enabled: bool = False
-    """Whether pods are isolated at all."""
+    """Isolates noisy pods."""
     cpu_ratio: Annotated[float, Field(ge=1, le=1000, allow_inf_nan=False)] = IsolationRules().cpu_ratio
-    """A container is noisy with more runnable tasks than its cores times this, or than `cpu_size` allows."""
+    """A container is noisy if it has more runnable tasks than its cores times this ratio, or than `cpu_size` allows."""
     cpu_size: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = IsolationRules().cpu_size
-    """A container is noisy also with more runnable tasks than its cores and this together."""
+    """A container is also noisy if it has more runnable tasks than its cores plus this number."""
     lock_in_rounds: Annotated[int, Field(ge=1, le=1000)] = IsolationRules().lock_in_threshold
-    """Noisy rounds in a row after which its pod is isolated."""
+    """Consecutive noisy rounds after which the pod is isolated."""
     lock_out_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = IsolationRules().lock_out_s
-    """Seconds of calm after which an isolated pod comes back into its pool."""
+    """Seconds of calm after which an isolated pod returns to its pool."""
     max_resource_ratio: Ratio = IsolationRules().max_resource_ratio
-    """Part of a pool's cores that may be isolated."""
+    """Greatest share of a pool's cores that may be isolated."""
     max_pod_ratio: Ratio = IsolationRules().max_pod_ratio
-    """Part of a pool's pods that may be isolated."""
+    """Greatest share of a pool's pods that may be isolated."""
     disabled_pools: tuple[str, ...] = ()
     """Pools whose pods are never isolated."""
 
     @property
     def rules(self) -> IsolationRules | None:
-        """The rules; None where isolation is off."""
+        """Return the rules, or None if isolation is off."""
         if not self.enabled:
             return None
         return IsolationRules(
@@ -70,23 +70,23 @@ class IsolationSettings(Settings):
 
 
 class OfferSettings(Settings):
-    """How much of what is left is offered to reclaimed pods."""
+    """How much of the remaining CPU and memory is offered to reclaimed pods."""
 
     cpu: Literal["pool", "supply", "util"] = "pool"
-    """pool: all CPUs of the reclaimed pool. supply: without what others use of them. util: more than the pool holds
-    while it is little used."""
+    """pool: all CPUs of the reclaimed pool. supply: the same minus what others use of them. util: more than the pool
+    holds while its utilization is low."""
     memory: Literal["canonical", "numa_aware"] = "canonical"
-    """canonical: the node as a whole. numa_aware: NUMA node by NUMA node, at most what canonical offers."""
+    """canonical: computed for the whole node. numa_aware: computed per NUMA node, and never more than canonical."""
     target_util_ratio: Ratio = UtilRules().target_ratio
-    """util: below this use of the pool the offer rises."""
+    """util: the offer rises while the pool's utilization is below this ratio."""
     max_util_ratio: Ratio = UtilRules().max_ratio
-    """util: above this use it falls again; 0: never."""
+    """util: the offer falls while the utilization is above this ratio; 0: never."""
     max_oversold_ratio: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = UtilRules().max_oversold_ratio
-    """util: never more than the pool times this."""
+    """util: the offer never exceeds the pool times this ratio."""
     cache_ratio: Ratio = NumaRules().cache_ratio
-    """numa_aware: part of the inactive page cache that counts as free."""
+    """numa_aware: share of the inactive page cache that counts as free."""
     reap_cache: bool = True
-    """Whether reclaimed pods' page cache is dropped, in bounded steps, when memory runs short (cgroup v2)."""
+    """Drops the page cache of reclaimed pods in bounded steps when memory runs short (cgroup v2)."""
 
     @property
     def rules(self) -> ReclaimOfferRules:
@@ -96,62 +96,65 @@ class OfferSettings(Settings):
 
 
 class HeardProfileSettings(Settings):
-    """Whether services have a say: targets of their own, and pods of which nothing is lent."""
+    """Whether services may set targets of their own, and exclude their pods from lending."""
 
     enabled: bool = False
-    """Whether what central tells of the services of this node's pods is used."""
+    """Uses the service profiles that central publishes for this node's pods."""
     max_age_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 5 * PROFILES_PERIOD_S
-    """What central told before is not used any more, and the settings hold for all pods. It tells once a minute."""
+    """Seconds after which a published profile expires and the settings apply to all pods. Central publishes once a
+    minute."""
 
 
 class AdvisorSettings(Settings):
-    """What is kept back, how fast tenants' CPUs may be taken, and which policy says what tenants need."""
+    """The reserve, the pace at which tenants lose CPUs, and the policy that estimates what tenants need."""
 
     policy: str = "adaptive"
-    """Name of a file in services/advisor/policies, or of a policy that a wheel has registered."""
+    """Name of a file in services/advisor/policies, or of a policy that a wheel registers."""
     policies: dict[str, dict[str, Any]] = {}
-    """Settings of single policies, by the policy's name: `policies: {canonical: {usage_factor: 1.5}}`."""
+    """Settings of policies, by policy name: `policies: {canonical: {usage_factor: 1.5}}`."""
     reserve_cores: Literal["auto"] | Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = "auto"
     """Cores added to what the tenants need; auto: min(4, cpus // 4)."""
     reserve_pool_cpus: Annotated[int, Field(ge=0, le=8192)] = 0
-    """CPUs of a pool of their own for system_cores pods; not cut out of a machine that is too small for it."""
+    """CPUs of a separate pool for system_cores pods. A machine that is too small for the pool does not get it."""
     reserved_memory_bytes: Literal["auto"] | Annotated[int, Field(ge=0, le=1 << 60)] = "auto"
     """Memory never offered to reclaimed pods; auto: min(5 GiB, total // 8)."""
     max_ramp_down_step_cpus: Annotated[int, Field(ge=2, le=8192)] = MAX_RAMP_DOWN_STEP_CPUS
-    """CPUs by which the tenants' pool shrinks at most in one step; with 1 an even size could never shrink."""
+    """Most CPUs that the tenants' pool loses in one step. The least is 2, because a pool of even size cannot shrink
+    by 1."""
     min_ramp_down_period_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = MIN_RAMP_DOWN_PERIOD_S
     """Seconds between two such steps."""
     max_ramp_down_wait_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = MAX_RAMP_DOWN_WAIT_S
-    """A step down that had to be taken back before the next one was due doubles the time to the next, up to this."""
+    """If a step had to be reversed before the next one was due, the wait for the next step doubles, up to this
+    bound."""
     shape: Literal["auto", ShapeName] = "auto"
-    """partitioned: tenants and reclaimed pods have CPUs of their own. shared: tenants may run on those of both, before
-    reclaimed pods, which are in the kernel's idle class. auto: as the policy says, which with every policy that comes
-    with Sublet is partitioned."""
+    """partitioned: tenants and reclaimed pods have separate CPUs. shared: tenants may run on the CPUs of both, and
+    take precedence over reclaimed pods, which are in the kernel's idle class. auto: as the policy declares; every
+    built-in policy declares partitioned."""
     isolation: IsolationSettings = IsolationSettings()
-    """CPUs of their own for noisy shared pods; off unless `enabled`."""
+    """CPUs for noisy shared pods; off unless `enabled`."""
     offer: OfferSettings = OfferSettings()
-    """How much of what is left is offered to reclaimed pods."""
+    """How much of the remaining CPU and memory is offered to reclaimed pods."""
     service_profiles: HeardProfileSettings = HeardProfileSettings()
-    """What services say of themselves in their ServiceProfileDescriptors; off unless `enabled`."""
+    """What services declare in their ServiceProfileDescriptors; off unless `enabled`."""
     policy_budget_ms: Annotated[float, Field(gt=0, le=60_000, allow_inf_nan=False)] = 250.0
-    """A policy that needs longer for one round is replaced by canonical. Milliseconds; a round takes less than one,
-    the rest is for the moments in which the machine gives the advisor no CPU."""
+    """Milliseconds after which a round of the policy is too slow; canonical then replaces the policy. A round takes
+    less than one; the rest covers moments in which the advisor gets no CPU."""
     policy_retry_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 300.0
-    """A policy that failed or was too slow is tried again after this time, from its beginning."""
+    """Seconds after which a policy that failed or was too slow is started again."""
     max_allocation_age_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 30.0
-    """An older allocation is not used: where pods run is taken from what they ask for."""
+    """An older allocation is ignored, and the advisor derives placement from requests."""
     period_s: Seconds = 4.5
-    """The last advice is said again after this time without a new sample; more than the longest period of the metrics
-    service (`metrics.rest_period_s`), whose samples would else often come just after the repetition."""
+    """The advisor repeats its last advice after this time without a new sample. Keep it longer than the longest
+    period of metrics (`metrics.rest_period_s`); otherwise samples often arrive just after the repetition."""
     max_input_age_s: Seconds = 5.0
-    """An older sample is not used: one cautious advice, then silence. More than the metrics service's period at
-    rest (`metrics.rest_period_s`), and two of its periods."""
+    """An older sample is ignored: the advisor publishes one cautious advice and then nothing. Keep it longer than
+    `metrics.rest_period_s`, and than two periods of metrics."""
     valid_for_s: Seconds = 10.0
-    """How long an advice counts as fresh; qrm then holds to it until its own lease (`qrm.lease_s`) has ended."""
+    """How long advice counts as fresh. Afterwards qrm keeps it until its own lease (`qrm.lease_s`) ends."""
 
     @property
     def rules(self) -> SizingRules:
-        """What holds for every policy."""
+        """Return the rules that hold for every policy."""
         reserved = None if self.reserved_memory_bytes == "auto" else self.reserved_memory_bytes
         pace = RampPace(
             self.max_ramp_down_step_cpus, self.min_ramp_down_period_s, max_down_wait_s=self.max_ramp_down_wait_s
@@ -161,10 +164,10 @@ class AdvisorSettings(Settings):
 
 @dataclass(frozen=True, slots=True)
 class PolicyChoice:
-    """Checked settings: the advisor's own, the policy, and the policy's.
+    """The checked settings of the advisor, the selected policy, and the policy's settings.
 
-    Where the chosen policy comes from a wheel and is broken, canonical is the policy, and `instead` says why.
-    `problems` names every broken policy that was chosen, or that settings were given for.
+    If a selected policy comes from a wheel and is broken, canonical replaces it, and `instead` says why. `problems`
+    names every broken policy that was selected or has settings.
     """
 
     settings: AdvisorSettings
@@ -175,7 +178,7 @@ class PolicyChoice:
     instead: str = ""
 
     def bounds(self, cpus: int, *, smt: bool) -> Bounds:
-        """What no policy may cross on a machine."""
+        """Return the bounds that no policy may cross on this machine."""
         own = self.settings
         return Bounds.of(
             cpus,
@@ -187,12 +190,12 @@ class PolicyChoice:
 
     @property
     def rules(self) -> SizingRules:
-        """What holds for every policy, and who decides where the policy fails."""
+        """Return the rules that hold for every policy, including the fallback policy."""
         return replace(self.settings.rules, fallback=self.fallback, instead=self.instead)
 
 
 def choose(section: Mapping[str, Any]) -> PolicyChoice:
-    """Check a whole section, and choose by it.
+    """Check a whole section and select its policy.
 
     Raises:
         BadConfig: an unknown key or policy, or a value out of bounds.
@@ -201,7 +204,7 @@ def choose(section: Mapping[str, Any]) -> PolicyChoice:
 
 
 def choice_of(settings: AdvisorSettings) -> PolicyChoice:
-    """The choice that checked settings make. Settings of policies that are not selected are checked as well.
+    """Return the choice that follows from checked settings. The settings of all other policies are checked, too.
 
     Raises:
         BadConfig: an unknown policy, or a value in the settings of one.
@@ -241,7 +244,8 @@ def _policy_settings(name: str, policy: Policy[Any, Any], given: Mapping[str, An
 
 
 def _in_mode_of(section: Mapping[str, Any], settings: PolicySettings) -> PolicySettings:
-    """The settings of the policy that stands in, with the mode of the broken one, which bounds how far it goes."""
+    """Return settings for the fallback policy with the mode of the broken policy, so that it does no more than that
+    one could."""
     # Of the broken policy's section only this key is known; its others belong to a model that cannot be loaded.
     mode = check(PolicySettings, {key: value for key, value in section.items() if key == "mode"}, where=NAME).mode
     return settings.model_copy(update={"mode": mode})

@@ -1,4 +1,4 @@
-"""Settings of the evictor and of its plugins, those of the plugin folder and those of other wheels."""
+"""Settings of the evictor and its plugins, including plugins from other wheels."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,36 +25,36 @@ NAME = "evictor"
 
 
 class BudgetSettings(Settings):
-    """So many evictions in any window of time; dry runs are counted by themselves."""
+    """Most evictions within any window of time; dry runs are counted separately."""
 
     limit: Annotated[int, Field(ge=0, le=1_000_000)] = 60
-    """Most evictions within the window; 0 allows none."""
+    """Most evictions within the window; 0: none."""
     window_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 3600.0
-    """How far back evictions count."""
+    """Length of the window in seconds."""
 
 
 class NamespaceBudget(BudgetSettings):
-    """Of each namespace: half of the node's, so that one team's pods never use up what others need."""
+    """Budget of each namespace: half of the node's, so that one team's pods never use up the whole budget."""
 
     limit: Annotated[int, Field(ge=0, le=1_000_000)] = 30
 
 
 class OwnerBudget(BudgetSettings):
-    """Of each owner: a workload that loses a pod every six minutes on one node makes no headway any more."""
+    """Budget of each owner: a workload that loses a pod every six minutes on one node makes no progress."""
 
     limit: Annotated[int, Field(ge=0, le=1_000_000)] = 10
     share: Annotated[float, Field(gt=0, le=1)] | None = None
-    """Also at most this share of its pods on the node, and always one. Not set: a node that a single workload fills
-    could not be relieved."""
+    """Also bounds evictions to this share of the owner's pods on the node, and always allows one. Not set: no such
+    bound, because a node filled by one workload could otherwise not be relieved."""
 
 
 class Budgets(Settings):
-    """Bounds over long spans; `evictions_per_minute` bounds the moment. They survive restarts of the evictor, and of
-    the machine where the state folder does (docs/facts/safety-rules.md#bounds-of-eviction)."""
+    """Bounds over long spans; `evictions_per_minute` bounds the moment. Budgets survive restarts of the evictor, and
+    of the machine if the state folder does (docs/facts/safety-rules.md#bounds-of-eviction)."""
 
     node: BudgetSettings = BudgetSettings()
-    """One a minute on and on: a quarter of what one plugin's cooling lets through. A node that needs more is too small
-    for its work, and that is for people to see to."""
+    """Evictions of the whole node. The default is one a minute, a quarter of what one plugin's cooling allows. A
+    node that needs more is too small for its work and needs an operator."""
     namespace: NamespaceBudget = NamespaceBudget()
     """Evictions of each namespace's pods."""
     owner: OwnerBudget = OwnerBudget()
@@ -62,7 +62,7 @@ class Budgets(Settings):
 
     @property
     def in_order(self) -> tuple[Budget, ...]:
-        """The budgets as the core reads them, the widest first."""
+        """Return the budgets as the core reads them, the widest first."""
         return (
             Budget("node", self.node.limit, self.node.window_s),
             Budget("namespace", self.namespace.limit, self.namespace.window_s),
@@ -71,51 +71,52 @@ class Budgets(Settings):
 
 
 class EvictorSettings(Settings):
-    """Bounds that hold for every plugin, and a section for each plugin under its file's name."""
+    """Bounds that hold for every plugin, and a section per plugin under its file name."""
 
     max_input_age_s: Seconds = 5.0
-    """A sample older than this is no evidence, and two samples further apart are not in a row."""
+    """An older sample is no evidence, and two samples further apart than this are not consecutive."""
     max_allocation_age_s: Seconds = 15.0
-    """What is offered to reclaimed pods is unknown once the last allocation is older than this."""
+    """The offer to reclaimed pods is unknown if the last allocation is older than this."""
     confirm_samples: Annotated[int, Field(ge=2, le=100)] = 2
-    """Samples in a row that must show a pressure; one sample is never enough."""
+    """Consecutive samples that must show a pressure; one sample is never enough."""
     cooling_s: Annotated[float, Field(ge=0, le=3600)] = 15.0
-    """Time after an eviction in which the same plugin evicts nobody."""
+    """Time after an eviction in which the same plugin evicts no pod."""
     max_without_relief: Annotated[int, Field(ge=1, le=100)] = 3
-    """Rounds of evictions in a row without relief after which a plugin stops until its pressure has gone once."""
+    """Consecutive rounds without relief after which a plugin stops until its pressure has ended once."""
     evictions_per_minute: Annotated[float, Field(gt=0, le=600)] = 10.0
-    """Rate of this node, over all plugins; as many may come at once. It survives restarts."""
+    """Eviction rate of this node over all plugins, and the largest burst. The rate survives restarts."""
     budgets: Budgets = Budgets()
     """Evictions over long spans, of the node, of each namespace and of each owner."""
     victims_per_round: Victims = "one"
-    """Of one hard plugin: one, and then it is looked at what that brought, as the tutorial shows it; or enough, which
-    are the fewest of its ranking that bring what it observes to its threshold."""
+    """Victims of one hard plugin per round. one: evict one pod and observe the effect, as in the tutorial. enough:
+    evict the fewest candidates that bring the observed value to its threshold."""
     burst: Annotated[int, Field(ge=1, le=100)] = 3
     """Most evictions of one round over all plugins (docs/facts/katalyst-eviction.md#the-round)."""
     intent_deadline_s: Seconds = 60.0
-    """An intent not begun within this time is cancelled."""
+    """An intent that has not begun within this time is cancelled."""
     condition_transition_s: Annotated[float, Field(ge=0, le=86400)] = TRANSITION_PERIOD_S
-    """The node stays tainted until fresh samples have not shown the condition for so long; 0 taints never."""
+    """The node stays tainted until fresh samples have not shown the condition for this time; 0: no taints."""
     announce_s: Seconds = 0.5
-    """Longest wait for the stream to take an intent; then a hard pressure acts without it, a soft one does not."""
+    """Longest wait for the stream to store an intent. Afterwards a hard pressure proceeds without it, and a soft one
+    does not."""
     call_timeout_s: Seconds = 10.0
-    """Longest wait for one call to whoever evicts."""
+    """Longest wait for one call to the actuator."""
     ledger_max_bytes: Annotated[int, Field(ge=1 << 20, le=1 << 40)] = MAX_LEDGER_BYTES
-    """Largest ledger, as it is at the start of the evictor. It fills only while the bus is away, with some 8 KiB an
-    eviction; once it is full nobody is evicted until its messages are sent (`ledger_closed`)."""
+    """Largest ledger, read when the evictor starts. The ledger grows only while the bus is away, by about 8 KiB per
+    eviction. When it is full, no pod is evicted until its messages are sent (`ledger_closed`)."""
     protected_namespaces: tuple[str, ...] = ("kube-system", "sublet-system")
-    """Namespaces of which no pod is ever evicted."""
+    """Namespaces whose pods are never evicted."""
     plugins: dict[str, dict[str, Any]] = {}
-    """Settings of each plugin, by the name of its file or, of another wheel, of its entry point."""
+    """Settings of each plugin, by file name, or by entry point for a plugin from another wheel."""
 
     @property
     def rules(self) -> ConfirmationRules:
-        """The bounds of confirmation."""
+        """Return the bounds of confirmation."""
         return ConfirmationRules(self.confirm_samples, self.max_input_age_s, self.cooling_s, self.max_without_relief)
 
     @property
     def limits(self) -> RoundLimits:
-        """The bounds of one round."""
+        """Return the bounds of one round."""
         return RoundLimits(self.victims_per_round, self.burst)
 
 
@@ -128,7 +129,7 @@ class Configured:
 
 
 def read(section: Mapping[str, Any]) -> tuple[EvictorSettings, dict[str, Configured]]:
-    """The settings, and the enabled plugins by their name in events.
+    """Return the settings, and the enabled plugins by their name in events.
 
     Raises:
         BadConfig: a value out of bounds, or an unknown plugin.
@@ -138,9 +139,10 @@ def read(section: Mapping[str, Any]) -> tuple[EvictorSettings, dict[str, Configu
 
 
 def enabled_plugins(settings: EvictorSettings) -> dict[str, Configured]:
-    """The enabled plugins by their name in events.
+    """Return the enabled plugins by their name in events.
 
-    A plugin of another wheel that cannot be used is replaced by one that sees nothing and says why; the others go on.
+    A broken plugin from another wheel is replaced by one that detects nothing and reports the reason; the others
+    continue.
 
     Raises:
         BadConfig: a plugin's value out of bounds, or an unknown plugin.
@@ -159,7 +161,7 @@ def enabled_plugins(settings: EvictorSettings) -> dict[str, Configured]:
 
 
 def bounded_plugins(plugins: Mapping[str, Configured], node: NodeMode) -> dict[str, Configured]:
-    """The plugins, each going no further than the node's mode allows."""
+    """Return the plugins with their modes bounded by the node's mode."""
     return {
         name: Configured(one.plugin, one.settings.model_copy(update={"mode": bounded(one.settings.mode, node)}))
         for name, one in plugins.items()

@@ -1,4 +1,4 @@
-"""Define the settings of metrics."""
+"""Settings of metrics."""
 
 from collections import Counter
 from typing import Annotated, Self
@@ -11,35 +11,35 @@ from shared.settings import Settings
 NAME = "metrics"
 MOST_APPLICATIONS = 16
 REST_PERIODS = 1.5
-"""A node at rest is sampled once in so many periods: with the default of 2 s, a pass that is two seconds late is still
-younger than what advisor and evictor take for fresh."""
+"""Factor from `period_s` to the period of a node at rest. With the default of 2 s, a pass that is two seconds late
+still gives advisor and evictor a fresh sample."""
 
 
 class MetricsSettings(Settings):
-    """How often the node is measured, and what makes a pass happen earlier."""
+    """How often the node is measured, and what triggers an early pass."""
 
     period_s: Annotated[float, Field(ge=0.1, le=60)] = 2.0
-    """Longest time between two samples while anything moves."""
+    """Longest time between two samples while any figure changes."""
     rest_period_s: Annotated[float, Field(ge=0.1, le=60)] | None = None
-    """Longest time between two samples once five in a row have said the same, while the kernel's pressure triggers are
-    armed, which takes a kernel with PSI. Not set: one and a half of `period_s`. Less than `max_input_age_s` of advisor
-    and evictor; `period_s` or less switches it off."""
+    """Longest time between two samples after five equal ones, while the kernel's pressure triggers (PSI) are armed.
+    Not set: one and a half times `period_s`. Keep it below `max_input_age_s` of advisor and evictor; `period_s` or
+    less switches it off."""
     probe_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
     """How often the tripwire reads the tenants' CPU time, free memory and the list of pods."""
     min_gap_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
-    """Shortest time between two passes that the kernel's pressure triggers wake."""
+    """Shortest time between two passes triggered by the kernel's pressure triggers."""
     tenant_step_cores: Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)] = 0.5
-    """Rise of the tenants' CPU usage, in cores above their recent peak, that is worth a pass at once."""
+    """Rise of the tenants' CPU use above its recent peak, in cores, that triggers an early pass."""
     memory_watch_bytes: Annotated[int, Field(ge=0)] = 1 << 30
-    """Free memory below which a pass is worth making at once; set it at or above the evictor's own threshold."""
+    """Free memory below which a pass is triggered early; set it at or above the evictor's own threshold."""
     host_applications: Annotated[tuple[MeasuredApplication, ...], Field(max_length=MOST_APPLICATIONS)] = ()
-    """Applications outside of pods, measured beside pods: `path` is a cgroup below `base` (`CgroupRoot`, or kubelet's
-    group `Kubepods`, `KubepodsBurstable`, `KubepodsBesteffort`) that holds no pod; `qos` and `priority` are
-    Koordinator's classes: what `koord-batch` and `koord-free` use is not taken off batch resources."""
+    """Applications outside of pods that are measured as pods are. `path` is a cgroup below `base` (`CgroupRoot`, or
+    kubelet's group `Kubepods`, `KubepodsBurstable`, `KubepodsBesteffort`) that holds no pod. `qos` and `priority`
+    are Koordinator's classes; what `koord-batch` and `koord-free` use is not subtracted from batch resources."""
 
     @property
     def longest_period_s(self) -> float:
-        """The longest time between two samples: that of a node at rest."""
+        """Return the longest time between two samples, which is that of a node at rest."""
         rest_period_s = REST_PERIODS * self.period_s if self.rest_period_s is None else self.rest_period_s
         return max(self.period_s, rest_period_s)
 

@@ -1,12 +1,12 @@
-"""The tenants need what is usual for them, and a margin that the node has learned (docs/adaptive-policy.md).
+"""Tenants need their usual amount, plus a margin that the node learns (docs/adaptive-policy.md).
 
-The margin follows from the rises that the node has seen (`core/prediction/margin`): a calm node keeps little above the
-need, a restless one more. It takes the place of the common reserve and pace, which are the same everywhere: a spike is
-answered out of the margin and forgotten at once, and the usual level keeps the offer from following every trough.
+The margin follows from the rises that the node has seen (`core/prediction/margin`): a calm node keeps a small margin, a
+restless node a larger one. It replaces the common reserve and pace, which are the same on every node. The margin
+absorbs a spike, which is forgotten at once, and the usual level keeps the offer from following every trough.
 
-Canonical decides, with the common reserve and pace, while tenants have been observed for less than `cold_start_s`, on a
-view without figures, and while the need rises above the forecast far more often than claimed. What was learned is kept
-over a restart of the advisor. Memory is canonical's.
+Canonical decides, with the common reserve and pace, while tenants have been observed for less than `cold_start_s`, for
+a view without figures, and while the need rises above the forecast far more often than claimed. The policy keeps what
+it learned across restarts of the advisor. Memory is canonical's.
 
 Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 """
@@ -30,37 +30,37 @@ from shared.contracts.envelope import Reason
 
 CANONICAL = canonical.CanonicalSettings()
 FULL_RATIO = 0.97
-"""Tenants that use this part of their pool may want more than they can get."""
+"""Tenants that use this share of their pool may want more than they can get."""
 WANTED_FACTOR = 1.25
-"""Their need then counts so many times what they use, so that the pool grows until they are no longer held back."""
+"""Factor from use to need for such tenants, so that the pool grows until it no longer limits them."""
 USUAL_FACTOR = 4.0
 HalfLife = Annotated[float, Field(ge=60, le=30 * 86_400, allow_inf_nan=False)]
 
 
 class AdaptiveSettings(PolicySettings):
-    """What is usual, how much of the learned rises is kept above the need, and when canonical decides."""
+    """What is usual, how large the margin is, and when canonical decides."""
 
     usual_percentile: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 75.0
-    """Percent of the time for which the tenants' need was at or below what is usual; higher: fewer evictions."""
+    """Percent of the time for which the tenants' need was at or below the usual level; higher means fewer evictions."""
     usual_half_life_s: HalfLife = 12 * 3600.0
-    """Seconds after which a need counts half for what is usual."""
+    """Seconds after which a need has half its weight in the usual level."""
     rise_percentile: Annotated[float, Field(ge=50, le=99.9, allow_inf_nan=False)] = 95.0
-    """Percent of the rounds in which the need rises by no more than the forecast claims."""
+    """Percent of rounds in which the need rises by no more than the forecast claims."""
     rise_half_life_s: HalfLife = 10_000.0
-    """Seconds after which a rise counts half."""
+    """Seconds after which a rise has half its weight."""
     margin_factor: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = USUAL_FACTOR
-    """The margin is so many times that rise and what larger ones exceed it by; less offers more, at more risk. More
-    than usual counts for canonical's demand and reserve as well, while that decides for young tenants."""
+    """Factor on that rise and on the excess of larger ones; less offers more, at more risk. While canonical decides
+    for young tenants, a factor above the default also applies to its demand and reserve."""
     min_margin_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
-    """Cores of margin in any case, at most an eighth of the CPUs; with a factor below 1 that part of them."""
+    """Least margin in cores, at most an eighth of the CPUs; a factor below 1 reduces it."""
     cold_start_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 600.0
-    """Seconds for which tenants have to be observed before the margin is used; canonical decides until then."""
+    """Seconds for which tenants must be observed before the margin is used; canonical decides until then."""
     max_miss_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
-    """Part of the newest rounds in which the need may rise above the forecast; above it canonical decides."""
+    """Share of the newest rounds in which the need may rise above the forecast; above it canonical decides."""
 
     @property
     def rules(self) -> MarginRules:
-        """How the margin is learned."""
+        """Return the rules by which the margin is learned."""
         return MarginRules(
             usual=Scale(CPU_CORES, self.usual_percentile, self.usual_half_life_s),
             rise_percentile=self.rise_percentile,
@@ -71,7 +71,7 @@ class AdaptiveSettings(PolicySettings):
 
 
 def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSettings) -> tuple[LearnedMargin, Demand]:
-    """What the forecast bounds the need by, and what is asked for where nothing is measured."""
+    """Bound the need by the forecast, and by requests where nothing is measured."""
     _, by_rule = canonical.judge(None, view, now_s, CANONICAL)
     need = tenants_need(view, used_cores)
     measured = need.measured_cores
@@ -109,23 +109,23 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
 
 
 def _young_bound_cores(forecast: Forecast, observed_ratio: float) -> float:
-    """The bound by what is known of tenants that were observed for this part of the cold start.
+    """Return the bound for tenants that were observed for this share of the cold start.
 
-    What they have used for some seconds, while they started say, is not yet what is usual for them.
+    What tenants use in their first seconds is not yet usual for them.
     """
     return forecast.need_cores + observed_ratio * (forecast.learned_bound_cores - forecast.need_cores)
 
 
 def _with_caution(by_rule: Demand, reserve_cores: float, factor: float) -> Demand:
-    """Canonical's demand, with its reserve so many times what they are as the factor is more than usual."""
+    """Return canonical's demand; a factor above the default increases its reserve."""
     more = max(0.0, factor / USUAL_FACTOR - 1)
     return replace(by_rule, cores=by_rule.cores + more * (by_rule.cores + reserve_cores))
 
 
 def _wanted_cores(measured_cores: float, view: View) -> float:
-    """What the tenants want: more than they use where they use all that they have, and at least what was measured.
+    """Return what tenants want: more than they use if they use all that they have, and at least the measured need.
 
-    Tasks that wait are in what was measured: the factor stands for those that nobody counts, and never for both.
+    The measured need contains waiting tasks. The factor stands for tasks that nothing counts, and never for both.
     """
     if view.size_cpus is None or measured_cores < FULL_RATIO * view.size_cpus:
         return measured_cores
@@ -150,7 +150,7 @@ def _numbers(state: LearnedMargin, forecast: Forecast, asked_cores: float) -> di
 
 
 def _forecast_reason(state: LearnedMargin, forecast: Forecast) -> Reason:
-    """By how much the need rises at most within each time, how often that is claimed, and how often it was so."""
+    """Describe the claimed rise for each time span, how often it is claimed, and how often it held."""
     numbers = _claimed("round", Claim(forecast.rise_cores, forecast.claimed_ratio), state.coverage)
     for span_s, horizon in zip(SPANS_S, state.horizons, strict=True):
         if horizon.look:
@@ -165,7 +165,7 @@ def _claimed(time: str, claim: Claim, coverage: Coverage) -> dict[str, float | N
 
 
 def _canonical(by_rule: Demand, why: str, numbers: Mapping[str, float]) -> Demand:
-    """Canonical's demand with the common reserve and pace, and why it decides."""
+    """Return canonical's demand with the common reserve and pace, and why canonical decides."""
     reason = Reason(rule=f"adaptive: {why}; canonical decides", numbers=dict(numbers))
     return replace(by_rule, why=(reason, *by_rule.why), common=True)
 

@@ -1,7 +1,7 @@
-"""The tenants need what they use and queue for.
+"""Tenants need what they use and queue for.
 
-Cores: for every shared container the larger of usage x 1.25 and its load averages, its request while nothing is
-measured; dedicated containers count their request. Memory: what is resident and cached, with a tenth on top.
+Cores: for each shared container the larger of usage x 1.25 and its load averages, or its request while nothing is
+measured; dedicated containers count their request. Memory: resident and cached memory plus a tenth.
 
 Facts: docs/facts/katalyst-cpu.md#canonical-provision, docs/facts/katalyst-memory.md#canonical-headroom.
 """
@@ -21,11 +21,11 @@ from services.advisor.core.policy import Demand, Policy, PolicySettings
 from shared.contracts.envelope import Reason
 
 NAMED_CONTAINERS = 8
-"""Named in the reason; on a node of hundreds each advice would else be long."""
+"""Most containers named in the reason, to keep advice short on nodes with hundreds of them."""
 
 
 class CanonicalSettings(PolicySettings):
-    """How much room a tenant gets above what is measured of it."""
+    """Headroom of a tenant above its measured use."""
 
     usage_factor: Annotated[float, Field(ge=1, le=10, allow_inf_nan=False)] = DEFAULT_RULE.usage_factor
     """Factor on a container's CPU usage."""
@@ -34,10 +34,10 @@ class CanonicalSettings(PolicySettings):
 
 
 def judge(_state: None, view: View, _now_s: float, settings: CanonicalSettings) -> tuple[None, Demand]:
-    """The sum of the containers' estimates, and at least what their pool as a whole was seen to use.
+    """Return the sum of the containers' estimates, and at least the use of their pool as a whole.
 
-    A sample made early because the tenants woke shows that first in their pool (services.metrics.app). Tasks that wait
-    for a CPU are left out: Katalyst's formula has none, and the round adds them to every policy's demand.
+    An early sample, made because tenants woke up, shows their use in the pool first (services.metrics.app). Waiting
+    tasks are left out: Katalyst's formula has none, and the round adds them to every policy's demand.
     """
     factor, fallback = settings.usage_factor, view.bounds.fallback_cores
     estimates = _estimates(view.containers, factor, fallback)
@@ -50,7 +50,7 @@ def judge(_state: None, view: View, _now_s: float, settings: CanonicalSettings) 
 
 @once
 def _estimates(containers: tuple[ContainerView, ...], factor: float, fallback: float) -> tuple[float, ...]:
-    """Of each container that is a tenant."""
+    """Return the estimate of each tenant's container."""
     measured = EstimateRule(factor, request_fills_gaps=False)
     # That rule alone would take a load average for the whole need while the usage of a new container is still unknown.
     unknown = EstimateRule(factor, request_fills_gaps=True)
@@ -75,7 +75,7 @@ def _memory_bytes(containers: tuple[ContainerView, ...], unknown: int, percent: 
 
 
 def _reason(view: View, estimates: Sequence[float], pool_cores: float, factor: float) -> Reason:
-    """The largest estimates by name, the rest as one sum."""
+    """Name the largest estimates, and sum up the rest."""
     tenants = view.of(*CPU_TENANTS)
     cores = [(container.key, estimate) for container, estimate in zip(tenants, estimates, strict=True)]
     largest_first = sorted(cores, key=lambda named: (-named[1], named[0]))

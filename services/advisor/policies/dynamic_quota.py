@@ -1,8 +1,8 @@
 """Reclaimed pods get the CPU time that brings the machine to its target (docs/facts/katalyst-cpu.md#dynamic-quota).
 
-The tenants' need is the canonical one. On top of it, what reclaimed pods may use together is limited in time instead
-of in CPUs: what they use now, and what is missing to the target over all CPUs. Their pool may be large then, and tasks
-of tenants still find most of its time free. Katalyst applies the same on cgroup v2 alone.
+The tenants' need is canonical's. In addition, the policy limits reclaimed pods by CPU time instead of by CPUs: their
+current use, plus what is missing to the target over all CPUs. Their pool can then be large, and tenants' tasks still
+find most of its time free. Katalyst does the same, on cgroup v2 only.
 """
 
 from typing import Annotated
@@ -21,15 +21,16 @@ from shared.errors import Refused
 
 
 class DynamicQuotaSettings(canonical.CanonicalSettings):
-    """How busy the machine should be."""
+    """Target utilization of the machine."""
 
     target_usage_ratio: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] = 0.6
-    """Cores used, by tenants and reclaimed pods together, of all CPUs that are not reserved. A service's own target
-    (docs/service-profiles.md) goes before it where it is less."""
+    """Target use by tenants and reclaimed pods together, as a share of all unreserved CPUs. A lower target of a
+    service (docs/service-profiles.md) overrides it."""
 
 
 def judge(state: float | None, view: View, now_s: float, settings: DynamicQuotaSettings) -> tuple[float | None, Demand]:
-    """The canonical demand, and the quota of the whole machine; while a figure is missing the last quota stays."""
+    """Return the canonical demand and the quota of the whole machine; while a figure is missing, the last quota
+    stays."""
     _, base = canonical.judge(None, view, now_s, settings)
     if view.region != SHARE:  # there is one quota, not one for each region
         return None, base
@@ -59,7 +60,7 @@ def _quota(last: float | None, view: View, settings: DynamicQuotaSettings) -> tu
 
 
 def _target(view: View, settings: DynamicQuotaSettings) -> TargetInForce:
-    """That of the settings, for the machine is the operator's: services may want less of it used, never more."""
+    """Return the target in force: services may lower the operator's target, never raise it."""
     own = TargetInForce(settings.target_usage_ratio)
     asked = target_in_force(view, lambda targets: targets.cpu_usage_ratio, None)
     return own if asked is None or asked.value >= own.value else asked

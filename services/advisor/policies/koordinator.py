@@ -1,12 +1,12 @@
 """Reclaimed pods get what Koordinator's CPU suppression would leave to them.
 
-The budget is a part of the node, less what everything else uses. With `suppress_policy: cpuset` it sizes their pool:
-the tenants get all other CPUs, and never less than the canonical estimate. With `cfsQuota` pools are the canonical
-ones, and the budget limits the CPU time of reclaimed pods. While the node is not measured Koordinator does nothing;
-here the system counts what it used last, and a quota does not grow.
+The budget is a share of the node minus what everything else uses. With `suppress_policy: cpuset` it sizes the reclaimed
+pool: tenants get all other CPUs, and never less than the canonical estimate. With `cfsQuota` pools are canonical, and
+the budget limits the CPU time of reclaimed pods. Koordinator does nothing while the node is not measured; here the
+system counts with its last known use, and a quota does not grow.
 
-What is ours: how fast pools change, the floors, and which CPUs they are. A tenants' pool with CPUs of its own (another
-share pool, a dedicated pod) keeps all of them, used or not.
+Unlike Koordinator, Sublet decides how fast pools change, the floors, and which CPUs a pool gets. A tenants' pool with
+CPUs of its own (another share pool, a dedicated pod) keeps all of them, used or not.
 
 Facts: docs/facts/koordinator-cpu-suppress.md#the-budget.
 """
@@ -37,44 +37,44 @@ MILLIS = 1000
 Part = Annotated[int, Field(ge=0, le=100)]
 """Whole percent of the node, as Koordinator's ConfigMap bounds them."""
 MAX_GROWTH_RATIO_PER_S = 0.1
-"""Part of the node by which a quota grows in a second (docs/facts/koordinator-cpu-suppress.md#the-policy-cfsquota)."""
+"""Share of the node by which a quota grows per second (docs/facts/koordinator-cpu-suppress.md#the-policy-cfsquota)."""
 
 
 class KoordinatorSettings(canonical.CanonicalSettings):
-    """How busy the node may be, and by what reclaimed pods are held back."""
+    """How much of the node may be used, and what limits reclaimed pods."""
 
     suppress_threshold_percent: Part = SUPPRESS_THRESHOLD_PERCENT
-    """Percent of the node's CPU that may be used, by everything on it; `cpuSuppressThresholdPercent` there."""
+    """Percent of the node's CPU that everything on it may use; Koordinator's `cpuSuppressThresholdPercent`."""
     suppress_min_percent: Part | None = None
-    """Percent of the node's CPU that reclaimed pods keep, as far as the tenants' own need leaves it;
-    `cpuSuppressMinPercent` there. None: only their floor."""
+    """Percent of the node's CPU that reclaimed pods keep, as far as the tenants' own need permits; Koordinator's
+    `cpuSuppressMinPercent`. None: only their floor."""
     suppress_policy: Literal["cpuset", "cfsQuota"] = "cpuset"
-    """cpuset: the budget is CPUs of their pool. cfsQuota: it is CPU time."""
+    """cpuset: the budget becomes CPUs of their pool. cfsQuota: the budget becomes CPU time."""
     reserved_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 0.0
-    """Cores that count as used by the system, used or not: what kubelet or an annotation of the node keeps back."""
+    """Cores that count as used by the system, used or not: what kubelet or an annotation of the node reserves."""
 
     @property
     def rule(self) -> SuppressRule:
-        """How busy the node may be."""
+        """Return how much of the node may be used."""
         return SuppressRule(self.suppress_threshold_percent, self.suppress_min_percent)
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetTerms:
-    """What the budget is made of: who uses the node's CPU, in cores."""
+    """The terms of the budget: use of the node's CPU in cores."""
 
     cpus: int
     tenants: float
-    """Of the region that is judged, and of system_cores pods."""
+    """Use of the judged region and of system_cores pods."""
     elsewhere: float
     reclaimed: float
     system: float | None
-    """None: neither measured now nor before."""
+    """None: never measured."""
     applications: float
-    """Of applications outside of pods; those among reclaimed pods are in `reclaimed`."""
+    """Use of applications outside of pods; applications among reclaimed pods count in `reclaimed`."""
 
     def budget_millis(self, settings: KoordinatorSettings) -> int:
-        """What is left to reclaimed pods."""
+        """Return what is left to reclaimed pods."""
         others, reclaimed = _millis(self.tenants + self.elsewhere), _millis(self.reclaimed)
         workloads = (
             WorkloadUse(others + _millis(self.applications), best_effort=False),
@@ -87,8 +87,7 @@ class BudgetTerms:
 
 @dataclass(frozen=True, slots=True)
 class SuppressState:
-    """The use of system and applications when it was measured last, and the quota in force with its time; None where
-    there is none."""
+    """The last measured use of system and applications, and the quota in force with its time; None if there is none."""
 
     system_cores: float | None = None
     applications_cores: float = 0.0
@@ -97,7 +96,7 @@ class SuppressState:
 
 
 def judge(last: SuppressState, view: View, now_s: float, settings: KoordinatorSettings) -> tuple[SuppressState, Demand]:
-    """The canonical demand, and on top what the budget keeps from reclaimed pods."""
+    """Return the canonical demand, and what the budget withholds from reclaimed pods."""
     _, base = canonical.judge(None, view, now_s, settings)
     if view.region != SHARE:  # there is one budget, not one for each region
         return last, base
@@ -139,14 +138,15 @@ def _tenants_cores(containers: tuple[ContainerView, ...], fallback: float) -> fl
 
 
 def _used_cores(container: ContainerView, fallback: float) -> float:
-    """What is measured of a container, else what it asked for."""
+    """Return the measured use of a container, or its request."""
     if container.cpu.usage_cores is not None:
         return container.cpu.usage_cores
     return requested_cores(container.request_cores, fallback if container.qos in CPU_TENANTS else 0.0)
 
 
 def _quota_cores(last: SuppressState, view: View, budget_cores: float, now_s: float) -> float:
-    """The budget, at least the floor. It falls at once, grows in steps, and not while the node is not measured."""
+    """Return the budget, at least the floor. The quota falls at once, grows in steps, and stays while the node is
+    not measured."""
     floor = float(reclaim_floor_cpus(view.bounds.cpus))
     measured = view.node_usage_cores is not None
     if last.quota_cores is None:

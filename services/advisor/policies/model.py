@@ -1,11 +1,11 @@
-"""The tenants need what a learned predictor says they will not exceed in the next moments (docs/model-policy.md).
+"""Tenants need the bound that a learned predictor gives for the next moments (docs/model-policy.md).
 
-It looks at the need of all shared containers together. The bound that it gives is meant to hold in a stated part of all
-cases; whether it does is checked all the time, and a predictor that misses more often is set aside: canonical decides
-until it has been right for a while. Canonical also decides while the past is too short, and on a view without figures.
-What the tenants use and queue for now is always the least that counts. Memory is canonical's.
+The predictor sees the need of all shared containers together. Its bound is meant to hold in a stated share of cases.
+The policy checks that share all the time, and sets a predictor aside that misses more often: canonical decides until
+the predictor has been right for a while. Canonical also decides while the recorded past is too short, and for a view
+without figures. The demand is never below what tenants use and queue for now. Memory is canonical's.
 
-Weights of one's own are read when the settings are checked, the shipped ones once, when they are first asked for.
+Custom weights are read when the settings are checked; the shipped weights are read once, when first needed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,13 +26,13 @@ from shared.contracts.envelope import Reason
 from shared.core.pydantic_words import first_fault
 
 SHIPPED = Path(__file__).with_suffix(".json")
-"""Made by `sublet train`; the command is in docs/model-policy.md."""
+"""Written by `sublet train`; docs/model-policy.md has the command."""
 MAX_BYTES = 1 << 20
 CANONICAL = canonical.CanonicalSettings()
 
 
 def read_weights(file: Path) -> Weights:
-    """A weights file.
+    """Read a weights file.
 
     Raises:
         ValueError: it cannot be read, or does not hold weights.
@@ -49,7 +49,7 @@ def read_weights(file: Path) -> Weights:
 
 @cache
 def shipped_models() -> tuple[StepModel, ...]:
-    """The predictors that come with the product.
+    """Return the predictors that come with the product.
 
     Raises:
         ValueError: as `read_weights`.
@@ -58,15 +58,15 @@ def shipped_models() -> tuple[StepModel, ...]:
 
 
 class ModelSettings(PolicySettings):
-    """Which weights are used, and when they are no longer believed."""
+    """Which weights are used, and when the predictor is set aside."""
 
     weights: Path | None = None
-    """A file made by `sublet train`; None: the one that comes with the product."""
+    """A file written by `sublet train`; None: the weights that come with the product."""
     max_miss_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.15
-    """Part of the last predictions that may have been exceeded; above it canonical decides. The bounds are calibrated
-    to be exceeded in 1 case of 20, but misses come in clumps."""
+    """Share of the last predictions that may be exceeded; above it canonical decides. Bounds are calibrated to be
+    exceeded in 1 case of 20, but misses come in clusters."""
     window_steps: Annotated[int, Field(ge=10, le=1000)] = 120
-    """Number of predictions that are looked back on."""
+    """Number of past predictions that are checked."""
     return_after_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 600.0
     """Seconds without too many misses after which the predictor is used again."""
     _models: tuple[StepModel, ...] = PrivateAttr(default=())
@@ -79,14 +79,14 @@ class ModelSettings(PolicySettings):
 
     @classmethod
     def with_models(cls, models: Sequence[StepModel]) -> Self:
-        """Default settings with predictors that are in no file yet."""
+        """Return default settings with predictors that are not in a file yet."""
         settings = cls()
         settings._models = tuple(models)
         return settings
 
     @property
     def models(self) -> tuple[StepModel, ...]:
-        """The predictors, ascending by step.
+        """Return the predictors, ascending by step.
 
         Raises:
             ValueError: the shipped weights cannot be read.
@@ -95,16 +95,17 @@ class ModelSettings(PolicySettings):
 
     @property
     def rules(self) -> TrackRules:
-        """When a predictor counts as wrong."""
+        """Return the rules that decide when a predictor is wrong."""
         return TrackRules(self.max_miss_ratio, self.window_steps, self.return_after_s)
 
 
 State = tuple[Track, ...]
-"""A track for each predictor."""
+"""A track per predictor."""
 
 
 def judge(state: State, view: View, now_s: float, settings: ModelSettings) -> tuple[State, Demand]:
-    """The bound of the finest predictor whose past is whole, unless it is wrong; else canonical's demand."""
+    """Return the bound of the finest predictor with a complete past, unless it is wrong; otherwise canonical's
+    demand."""
     _, by_rule = canonical.judge(None, view, now_s, CANONICAL)
     tracks, need = tracks_of(settings.models, state), tenants_need(view)
     if not view.fresh or need.measured_cores is None:
@@ -140,7 +141,7 @@ def _numbers(
 
 
 def _canonical(by_rule: Demand, why: str, numbers: Mapping[str, float]) -> Demand:
-    """Canonical's demand, and why it decides."""
+    """Return canonical's demand, and why canonical decides."""
     return replace(by_rule, why=(Reason(rule=f"model: {why}; canonical decides", numbers=dict(numbers)), *by_rule.why))
 
 

@@ -1,10 +1,9 @@
-"""The tenants need what they usually peak at, and never less than what they use now.
+"""Tenants need their usual peak, and never less than their current use.
 
-Each shared container counts a high percentile of its own recent past with a margin on top, so that what it will soon
-want again is not lent out in the meantime. What it uses and queues for now is always the least that counts: a peak that
-was never seen before reaches the pool in the round that sees it. While a container is young its past says little: the
-canonical estimate counts as well, and with `cold_start: request` what it asked for. Dedicated containers count their
-request.
+Each shared container counts a high percentile of its own recent past plus a margin, so that CPU which it will soon need
+again is not lent out. Its current use and queue always count at least: a new peak reaches the pool in the round that
+sees it. The past of a young container says little, so the canonical estimate counts as well, and with
+`cold_start: request` also its request. Dedicated containers count their request.
 
 Facts: docs/facts/koordinator.md#histograms-that-forget.
 """
@@ -26,44 +25,44 @@ from services.advisor.core.prediction.peak import Peak, Scale
 from shared.contracts.envelope import Reason
 
 NAMED_CONTAINERS = 8
-"""Named in the reason, as in `canonical`."""
+"""Most containers named in the reason, as in `canonical`."""
 EXACTLY = 100
-"""Percent of a container's memory: what is measured, without a margin."""
+"""Percent of a container's memory that counts: the measured amount without a margin."""
 Percentile = Annotated[float, Field(ge=50, le=100, allow_inf_nan=False)]
 HalfLife = Annotated[float, Field(ge=60, le=30 * 86_400, allow_inf_nan=False)]
 
 
 class PercentileSettings(PolicySettings):
-    """Which part of the past counts, for how long it is remembered, and how much room is added."""
+    """Which percentile of the past counts, how long it is remembered, and the margin."""
 
     cpu_percentile: Percentile = 95.0
-    """Percent of the time for which a container's CPU use was at or below what counts."""
+    """Percent of the time for which a container's CPU use was at or below the counted value."""
     memory_percentile: Percentile = 98.0
-    """Percent of the time for which a container's memory was at or below what counts."""
+    """Percent of the time for which a container's memory was at or below the counted value."""
     margin_percent: Annotated[float, Field(ge=0, le=1000, allow_inf_nan=False)] = 10.0
-    """Percent added to both percentiles; not to what is used now."""
+    """Percent added to both percentiles; not to current use."""
     cpu_half_life_s: HalfLife = 12 * 3600.0
-    """Seconds after which a sample of CPU use counts half. A level that has ended is forgotten by the 95th percentile
-    after 4.3 half-lives, by the 98th after 5.6."""
+    """Seconds after which a sample of CPU use has half its weight. The 95th percentile forgets a level that has
+    ended after 4.3 half-lives, the 98th after 5.6."""
     memory_half_life_s: HalfLife = 24 * 3600.0
-    """Seconds after which a sample of memory counts half."""
+    """Seconds after which a sample of memory has half its weight."""
     cold_start_s: Annotated[float, Field(ge=0, le=30 * 86_400, allow_inf_nan=False)] = 1800.0
-    """Seconds after the first sight of a container (or the start of the advisor) in which it counts as young."""
+    """Seconds after a container is first seen (or the advisor starts) in which it counts as young."""
     cold_start: Literal["canonical", "request"] = "canonical"
-    """What a young container counts at least: the canonical estimate of its figures, or also its request."""
+    """Least estimate of a young container: the canonical estimate, or also its request."""
 
     @property
     def cpu(self) -> Scale:
-        """How CPU use is counted."""
+        """Return how CPU use is counted."""
         return Scale(CPU_CORES, self.cpu_percentile, self.cpu_half_life_s)
 
     @property
     def memory(self) -> Scale:
-        """How memory is counted."""
+        """Return how memory is counted."""
         return Scale(MEMORY_BYTES, self.memory_percentile, self.memory_half_life_s)
 
     def with_margin(self, peak: Peak) -> float:
-        """What a peak counts; nothing while it is unknown."""
+        """Return a peak plus the margin; 0 while the peak is unknown."""
         return (peak.value or 0.0) * (1 + self.margin_percent / 100)
 
 
@@ -77,11 +76,11 @@ class ContainerPast:
 
 
 State = Mapping[tuple[str, str], ContainerPast]
-"""By pod UID and container name; a container that has gone is forgotten at once."""
+"""By pod UID and container name; a container that has ended is forgotten at once."""
 
 
 def judge(state: State, view: View, now_s: float, settings: PercentileSettings) -> tuple[State, Demand]:
-    """The sum over the containers of what each one usually peaks at, at least what they and their pool need now."""
+    """Return the sum of the containers' usual peaks, and at least what they and their pool need now."""
     remembered: dict[tuple[str, str], ContainerPast] = {}
     cores: list[tuple[str, float]] = []
     memory_bytes = young = 0
@@ -103,7 +102,7 @@ def judge(state: State, view: View, now_s: float, settings: PercentileSettings) 
 def _observed(
     past: ContainerPast, container: ContainerView, now_s: float, settings: PercentileSettings
 ) -> ContainerPast:
-    """What is remembered after this round; a figure that is missing adds nothing."""
+    """Return the past after this round; a missing figure adds nothing."""
     need, held = need_cores(container.cpu), _held_bytes(container)
     return ContainerPast(
         past.since_s,
@@ -141,12 +140,12 @@ def _bytes(container: ContainerView, past: ContainerPast, young: bool, view: Vie
 
 
 def _held_bytes(container: ContainerView) -> int:
-    """What is measured of a container's memory; 0 where nothing is."""
+    """Return the measured memory of a container; 0 if nothing is measured."""
     return estimate_bytes(container.qos, container.memory, 0, 0, EXACTLY)
 
 
 def _reason(cores: list[tuple[str, float]], pool_cores: float, young: int, settings: PercentileSettings) -> Reason:
-    """The largest estimates by name, the rest as one sum."""
+    """Name the largest estimates, and sum up the rest."""
     largest_first = sorted(cores, key=lambda named: (-named[1], named[0]))
     rest = total_cores(estimate for _, estimate in largest_first[NAMED_CONTAINERS:])
     return Reason(

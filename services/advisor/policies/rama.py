@@ -1,13 +1,14 @@
-"""The tenants need what keeps their indicators at their targets (docs/facts/katalyst-cpu.md#rama).
+"""Tenants need the size that keeps their indicators at their targets (docs/facts/katalyst-cpu.md#rama).
 
-Indicators of a region: how busy its pool is, how many of its tasks wait for a CPU, how long they do (PSI), and cycles
-per instruction. Each has a controller that corrects the size in force; the one that asks for most decides. An
-indicator that is not measured, or has no target, is not judged; without any the canonical estimate is the need.
+The indicators of a region are the utilization of its pool, the number of tasks that wait for a CPU, their waiting time
+(PSI), and cycles per instruction. A controller per indicator corrects the current size, and the largest correction
+decides. An indicator that is not measured or has no target is ignored; without any indicator, the canonical estimate is
+the need.
 
-A service may have targets of its own (docs/service-profiles.md): the strictest of a pool holds.
+A service may set its own targets (docs/service-profiles.md); the strictest target in a pool applies.
 
-The result stays close to the canonical estimate, so that an indicator which more CPUs cannot mend (a quota that
-throttles, a noisy neighbour in the caches) does not take the whole machine, and it is never below what is used now.
+The result stays close to the canonical estimate, so that an indicator which more CPUs cannot improve (a throttling
+quota, a noisy neighbour in the caches) does not claim the whole machine. It is never below current use.
 """
 
 from collections.abc import Mapping
@@ -26,7 +27,7 @@ from shared.contracts.cluster.profiles import IndicatorTargets
 from shared.contracts.envelope import Reason
 
 STEP_S = 5.0
-"""Seconds between two corrections for which the gains are meant (docs/facts/katalyst-cpu.md#regions-and-reserves)."""
+"""Seconds between two corrections for which the gains are tuned (docs/facts/katalyst-cpu.md#regions-and-reserves)."""
 USAGE, WAITING, PRESSURE, CPI = "cpu_usage_ratio", "sched_wait", "cpu_pressure", "cpi"
 GAINS: Mapping[str, Gains] = {
     USAGE: Gains(kpp=0.1, kpn=0.04, deadband_upper=0.01, deadband_lower=0.06),
@@ -34,38 +35,39 @@ GAINS: Mapping[str, Gains] = {
     PRESSURE: Gains(kpp=0.05, kpn=0.009, deadband_upper=0.05, deadband_lower=0.2),
     CPI: Gains(kpp=0.1, kpn=0.04, deadband_upper=0.0, deadband_lower=0.02),
 }
-"""Katalyst's (docs/facts/katalyst-cpu.md#rama); PSI measures the same as the scheduler's wait and has its gains."""
+"""Katalyst's gains (docs/facts/katalyst-cpu.md#rama); PSI measures the same as the scheduler's wait and has its
+gains."""
 Target = Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)]
 
 
 class RamaSettings(canonical.CanonicalSettings):
-    """Targets of the indicators (none: not judged), and how far from the canonical estimate they may lead."""
+    """Targets of the indicators (none: ignored), and how far the result may be from the canonical estimate."""
 
     cpu_usage_ratio: Target | None = 0.75
-    """Cores used, of the CPUs of the pool."""
+    """Cores used, as a share of the pool's CPUs."""
     sched_wait: Target | None = 0.2
-    """Runnable tasks that wait for a CPU, for each CPU of the pool."""
+    """Runnable tasks that wait for a CPU, per CPU of the pool."""
     cpu_pressure: Target | None = 10.0
     """Percent of the last 10 s in which at least one task waited."""
     cpi: Target | None = None
-    """Cycles per instruction; what is normal depends on the service. Judged where a source of one's own measures the
-    figure `cpi` of the share pool: those of Sublet do not."""
+    """Cycles per instruction; the normal value depends on the service. Used if a custom source measures the figure
+    `cpi` of the share pool; Sublet's own sources do not."""
     max_gap_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.3
-    """The result is at most this part of the canonical estimate below or above it."""
+    """Greatest distance of the result from the canonical estimate, as a share of the estimate."""
     max_gap_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 4.0
-    """Cores by which it may be above in any case."""
+    """Cores by which the result may exceed the estimate in any case."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """The controllers by indicator, and when they last corrected (seconds)."""
+    """The controllers by indicator, and the time of the last correction (seconds)."""
 
     controllers: Mapping[str, Controller] = field(default_factory=dict)
     at_s: float | None = None
 
 
 def judge(state: State, view: View, now_s: float, settings: RamaSettings) -> tuple[State, Demand]:
-    """The size in force, corrected; the canonical estimate while there is none or nothing is measured."""
+    """Return the corrected current size; the canonical estimate while there is none or nothing is measured."""
     _, base = canonical.judge(None, view, now_s, settings)
     targets = _targets(view, settings)
     indicators = _indicators(view, targets)
@@ -91,7 +93,7 @@ def judge(state: State, view: View, now_s: float, settings: RamaSettings) -> tup
 
 
 def _range(view: View, canonical_cores: float, settings: RamaSettings) -> SizeRange:
-    """The size in force without the reserve, and the bounds of the next one."""
+    """Return the current size without the reserve, and the bounds of the next size."""
     known = [c for c in view.of(*CPU_TENANTS) if c.cpu.usage_cores is not None]
     used = max(total_cores(c.cpu.usage_cores or 0.0 for c in known), view.tenants_usage_cores or 0.0)
     unknown = total_cores(c.request_cores for c in view.of(*CPU_TENANTS) if c.cpu.usage_cores is None)
@@ -101,7 +103,7 @@ def _range(view: View, canonical_cores: float, settings: RamaSettings) -> SizeRa
 
 
 def _targets(view: View, settings: RamaSettings) -> dict[str, TargetInForce]:
-    """The targets in force, by indicator; one that nobody has is left out."""
+    """Return the targets in force by indicator, without indicators that have none."""
     found = {
         USAGE: target_in_force(view, lambda own: own.cpu_usage_ratio, settings.cpu_usage_ratio),
         WAITING: target_in_force(view, _waiting_tasks, settings.sched_wait),
@@ -117,7 +119,7 @@ def _waiting_tasks(own: IndicatorTargets) -> float | None:
 
 
 def _indicators(view: View, targets: Mapping[str, TargetInForce]) -> dict[str, Indicator]:
-    """What is measured of the region and has a target."""
+    """Return the measured indicators that have a target."""
     signs = view.signs
     figures = {
         USAGE: _per_cpu(_used_cores(view), view),
@@ -137,7 +139,7 @@ def _per_cpu(figure: float | None, view: View) -> float | None:
 
 
 def _used_cores(view: View) -> float | None:
-    """Of the whole pool where that is measured, else of its containers; None where nothing is."""
+    """Return the use of the whole pool if it is measured, otherwise of its containers; None if nothing is measured."""
     if view.tenants_usage_cores is not None:
         return view.tenants_usage_cores
     known = [c.cpu.usage_cores for c in view.of(*CPU_TENANTS) if c.cpu.usage_cores is not None]

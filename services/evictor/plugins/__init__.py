@@ -1,1 +1,1 @@
-"""Eviction plugins, one file each; see `services.evictor.core.plugin` for what one is."""
+"""Eviction plugins, one file each; `services.evictor.core.plugin` defines the interface."""

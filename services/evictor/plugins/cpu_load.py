@@ -1,8 +1,9 @@
-"""Detects more runnable threads in a shared pool than it has CPUs: soft pressure taints, hard evicts the largest load.
+"""Detects more runnable threads in a shared pool than it has CPUs: soft pressure taints, hard evicts the largest
+load.
 
-The rule is `cpu_load_pressure` (docs/facts/katalyst-eviction.md#cpu-load); names and scope are the tutorial's. On
-by default, though the agent's own flag is off: the tutorial's load eviction has no step that switches it on, because
-the chart that it installs does (`enable-cpu-pressure-eviction: true`).
+The rule is `cpu_load_pressure` (docs/facts/katalyst-eviction.md#cpu-load); names and scope follow the tutorial. The
+plugin is on by default although the agent's own flag is off: in the tutorial the chart sets
+`enable-cpu-pressure-eviction: true`, so load eviction works without a further step.
 """
 
 from dataclasses import dataclass, field
@@ -31,14 +32,14 @@ class CpuLoadSettings(PluginSettings):
     """How much load is too much, and for how long."""
 
     enabled: bool = True
-    """Whether the plugin is evaluated at all. On substrate host it is so only where the settings say so: there a tenant
-    is its owner's own work."""
+    """Evaluates the plugin. On substrate host it is off unless the settings enable it, because there a tenant is its
+    owner's own work."""
     cooling_s: Annotated[float, Field(ge=0, le=3600)] = 300.0
     period_s: Annotated[float, Field(gt=0, le=600)] = 10.0
-    """How often a sample is taken into the ring; Katalyst takes one every 30 s. While the node rests, at most once in
+    """Seconds between two samples in the ring; Katalyst takes one every 30 s. While the node rests, at most one per
     `metrics.rest_period_s`."""
     metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 10
-    """Newest samples that are judged; of a ring that is not yet full the missing ones count as not above."""
+    """Newest samples that are judged; in a ring that is not full, missing samples count as not above."""
     load_lower_bound_ratio: Annotated[float, Field(gt=0)] = 1.0
     """Load above this times the pool's CPUs is soft pressure."""
     load_upper_bound_ratio: Annotated[float, Field(gt=0)] = 1.8
@@ -48,19 +49,19 @@ class CpuLoadSettings(PluginSettings):
 
     @property
     def bounds(self) -> LoadBounds:
-        """As the detector takes them."""
+        """Return the bounds as the detector takes them."""
         return bounds_by_size(self.load_lower_bound_ratio, self.load_upper_bound_ratio)
 
 
 @dataclass(frozen=True, slots=True)
 class OverloadedPoolPressure(Pressure):
-    """The pressure, and the pods of the pool that is over, the largest load first."""
+    """The pressure, and the pods of the overloaded pool, the largest load first."""
 
     ranked: tuple[tuple[Pod, float], ...] = field(default=())
 
 
 def evaluate(rings: Rings, view: View, settings: CpuLoadSettings) -> tuple[Rings, OverloadedPoolPressure | Silence]:
-    """Take the loads into the rings when a period is over; judge the rings, and the loads of this moment as well."""
+    """Add the loads to the rings when a period is over; judge the rings and the current loads."""
     loads = {r.pod.uid: (r, load) for r in view.pods if (load := load1(r)) is not None}
     # The rings go too: without knowing the pools, samples of before could be counted for another pool.
     if view.allocation is None or not loads:
@@ -91,7 +92,7 @@ def evaluate(rings: Rings, view: View, settings: CpuLoadSettings) -> tuple[Rings
 
 
 def near(view: View, settings: CpuLoadSettings) -> OverloadedPoolPressure | None:
-    """The load of this moment against the hard bound, of the pool that is closest to it."""
+    """Compare the current load of the most loaded pool with the hard bound."""
     if view.allocation is None:
         return None
     pool_of = {p.uid: p.pool for p in view.allocation.pods}
@@ -127,7 +128,7 @@ def _pressure(
 
 
 def rank(_view: View, pressure: OverloadedPoolPressure, _settings: CpuLoadSettings) -> tuple[Candidate, ...]:
-    """Hard: the pods of the pool, the largest load first. Soft: nobody; the condition keeps new pods away."""
+    """Hard: the pods of the pool, the largest load first. Soft: none; the condition keeps new pods away."""
     if not pressure.hard:
         return ()
     return tuple(

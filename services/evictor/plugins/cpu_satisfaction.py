@@ -1,7 +1,7 @@
-"""Detects that reclaimed pods get a small part of the CPU that they ask for: soft, so that some run elsewhere.
+"""Detects reclaimed pods that get a small share of the CPU they request: soft, so that some run elsewhere.
 
-The rule and the order are those of Koordinator (docs/facts/koordinator-evict.md#cpu-by-satisfaction), over a window and
-at the moment. Off by default, as there.
+The rule and the order are Koordinator's (docs/facts/koordinator-evict.md#cpu-by-satisfaction), applied to a window and
+to the current sample. Off by default, as in Koordinator.
 """
 
 from typing import Annotated, Literal, Self
@@ -31,27 +31,27 @@ from shared.core.quantities import Percent, Seconds
 SCOPE = "cpu.satisfaction.reclaimed"
 LIMIT, USED, REQUEST = "limit_millis", "used_millis", "request_millis"
 LEAST_SHARE = 3
-"""The window says something once a third of it is filled."""
+"""Least filled share of the window, as a divisor, before it is judged."""
 
 
 class CpuSatisfactionSettings(PluginSettings):
-    """How little of what they ask for is too little, and how much of it should go."""
+    """Which share of their requests is too little, and how many requests to evict."""
 
     enabled: bool = False
     cooling_s: Annotated[float, Field(ge=0, le=3600)] = 20.0
-    """Time after an eviction in which it evicts nobody, where that is more than the evictor's own."""
+    """Time after an eviction in which the plugin evicts no pod, if longer than the evictor's own."""
     lower_percent: Annotated[int, Field(ge=1, le=LOWER_MAX_PERCENT)] = 30
-    """Reclaimed pods starve where they can have at most this part of what they ask for."""
+    """Reclaimed pods starve if they can have at most this percent of their requests."""
     upper_percent: Annotated[int, Field(ge=1, lt=UPPER_BOUND_PERCENT)] = 40
-    """Pods go until the others can have this part of what they ask for; not below `lower_percent`."""
+    """Pods are evicted until the others can have this percent of their requests; not below `lower_percent`."""
     usage_threshold_percent: Percent = USAGE_THRESHOLD_PERCENT
-    """They starve only while they use this part of what they can have."""
+    """Pods count as starving only while they use this percent of what they can have."""
     limit: Literal["real", "offer"] = "real"
-    """What they can have. real: the CPUs of their pool, within its limit. offer: what is offered to them."""
+    """What reclaimed pods can have. real: the CPUs of their pool, within its limit. offer: the offer."""
     period_s: Seconds = 5.0
-    """The window takes one sample in so long; while the node rests, at most once in `metrics.rest_period_s`."""
+    """Seconds between two samples in the window; while the node rests, at most one per `metrics.rest_period_s`."""
     window_samples: Annotated[int, Field(ge=3, le=1000)] = 12
-    """The window holds so many samples."""
+    """Samples in the window."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -62,12 +62,12 @@ class CpuSatisfactionSettings(PluginSettings):
 
     @property
     def rule(self) -> SatisfactionRule:
-        """As the detector takes it."""
+        """Return the rule as the detector takes it."""
         return SatisfactionRule(self.lower_percent, self.upper_percent, self.usage_threshold_percent)
 
 
 def evaluate(window: Rings, view: View, settings: CpuSatisfactionSettings) -> tuple[Rings, Pressure | Silence]:
-    """Judge the window and this sample; both must show that they starve."""
+    """Judge the window and this sample; both must show starvation."""
     now = _now(view, settings)
     if now is None:
         return Rings(), "unknown"
@@ -81,7 +81,7 @@ def evaluate(window: Rings, view: View, settings: CpuSatisfactionSettings) -> tu
 
 
 def _now(view: View, settings: CpuSatisfactionSettings) -> BestEffortCpu | None:
-    """None where the pool, its use, or what is offered is not known."""
+    """Return the current figures; None if the pool, its use, or the offer is unknown."""
     pool = view.allocation.pool(RECLAIM) if view.allocation is not None else None
     reading = view.sample.pool(RECLAIM)
     if pool is None or reading is None or reading.cpu_usage_cores is None:
@@ -99,7 +99,7 @@ def _now(view: View, settings: CpuSatisfactionSettings) -> BestEffortCpu | None:
 
 
 def _asking(view: View) -> list[Pod]:
-    """Reclaimed pods that ask for CPU; one already on its way out takes its request with it."""
+    """Return the reclaimed pods that request CPU, without pods that are already terminating."""
     mine = [reading.pod for reading in view.pods if reading.pod.qos == "reclaimed_cores"]
     return [pod for pod in mine if pod.cpu_request_millis > 0 and not pod.terminating]
 
@@ -133,7 +133,7 @@ def _pressure(now: BestEffortCpu, means: BestEffortCpu, freed: int, settings: Cp
 
 
 def rank(view: View, _pressure: Pressure, _settings: CpuSatisfactionSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods that ask for CPU: low priority first, then large use over request."""
+    """Return reclaimed pods that request CPU: low priority first, then large use over request."""
     used = {reading.pod.uid: round((cpu_usage_cores(reading) or 0.0) * 1000) for reading in view.pods}
     order = in_order(
         StarvingPod((pod.key, pod.uid), pod.priority, pod.cpu_request_millis, used[pod.uid], pod)

@@ -1,4 +1,4 @@
-"""Detects reclaimed pods that get far less CPU than they asked for, for too long: soft, so that they run elsewhere.
+"""Detects reclaimed pods that get far less CPU than they request for too long: soft, so that they run elsewhere.
 
 The rule is `cpu_suppression` (docs/facts/katalyst-eviction.md#cpu-suppression). Off by default, as in Katalyst.
 """
@@ -31,21 +31,21 @@ class CpuSuppressionSettings(PluginSettings):
 
     enabled: bool = False
     max_suppression_tolerance_ratio: Annotated[float, Field(gt=0, le=1000)] = 5.0
-    """No pod tolerates more requests per available core than this, whatever its annotation."""
+    """Greatest tolerance of any pod, in requests per available core, whatever its annotation says."""
     min_suppression_tolerance_duration_s: Annotated[float, Field(ge=0, le=86400)] = 300.0
-    """How long a pod must have been suppressed beyond its tolerance until it may go."""
+    """How long a pod must have been suppressed beyond its tolerance before it is a candidate."""
     longest_gap_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    """Two samples further apart start every clock anew."""
+    """Two samples further apart restart every clock."""
 
     @property
     def bounds(self) -> SuppressionBounds:
-        """As the detector takes them."""
+        """Return the bounds as the detector takes them."""
         return SuppressionBounds(self.max_suppression_tolerance_ratio, self.min_suppression_tolerance_duration_s)
 
 
 @dataclass(frozen=True, slots=True)
 class SuppressionMemory:
-    """Since when each pod has been suppressed, by UID, and when that was last looked at."""
+    """The start of each pod's suppression, by UID, and the time of the last check."""
 
     since_s: Mapping[str, float] = field(default_factory=dict)
     seen_at_s: float | None = None
@@ -53,7 +53,7 @@ class SuppressionMemory:
 
 @dataclass(frozen=True, slots=True)
 class Suppression(Pressure):
-    """The pressure, and who has been suppressed for too long."""
+    """The pressure, and the pods that have been suppressed for too long."""
 
     going: tuple[SuppressedClaim[Pod], ...] = field(default=())
 
@@ -61,7 +61,7 @@ class Suppression(Pressure):
 def evaluate(
     memory: SuppressionMemory, view: View, settings: CpuSuppressionSettings
 ) -> tuple[SuppressionMemory, Suppression | Silence]:
-    """Compare what reclaimed pods ask for with what they can have."""
+    """Compare the requests of reclaimed pods with what they can have."""
     supply = _supply(view)
     if supply is None:
         return SuppressionMemory(), "unknown"
@@ -94,7 +94,7 @@ def evaluate(
 
 
 def rank(_view: View, pressure: Suppression, _settings: CpuSuppressionSettings) -> tuple[Candidate, ...]:
-    """Large requests first, low priority first."""
+    """Rank large requests first, low priority first."""
     return tuple(
         Candidate(
             found.claim.of,
@@ -110,7 +110,7 @@ def rank(_view: View, pressure: Suppression, _settings: CpuSuppressionSettings) 
 
 
 def _supply(view: View) -> float | None:
-    """None where the pool, its CPUs' usage or its own is not known."""
+    """Return the available cores; None if the pool, the use of its CPUs or its own use is unknown."""
     pool = view.allocation.pool(RECLAIM) if view.allocation is not None else None
     reading, usage = view.sample.pool(RECLAIM), view.sample.node_reading.cpus
     if pool is None or reading is None or reading.cpu_usage_cores is None or usage is None:

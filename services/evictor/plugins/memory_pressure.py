@@ -1,8 +1,8 @@
-"""Detects a shortage of memory on the node: NUMA watermarks, the system's watermark, and a busy kswapd.
+"""Detects a memory shortage of the node: NUMA watermarks, the system's watermark, and a busy kswapd.
 
-The detector is `memory_pressure` (docs/facts/katalyst-eviction.md#the-combined-memory-plugin), the order of
-victims that of `memory_victims`. A sample may come at any moment: being below a watermark counts at once, while the
-rows of steps that escalate to tenants' pods advance once a period, however many samples come.
+The detector is `memory_pressure` (docs/facts/katalyst-eviction.md#the-combined-memory-plugin), and `memory_victims`
+orders the victims. Samples arrive at any time: falling below a watermark counts at once, while the rows of steps that
+escalate to tenants' pods advance once a period, however many samples arrive.
 """
 
 from dataclasses import dataclass, field
@@ -28,24 +28,25 @@ class MemoryPressureSettings(PluginSettings):
     """Thresholds of the detector; the defaults are the tutorial's."""
 
     period_s: Annotated[float, Field(gt=0, le=600)] = 5.0
-    """How often the rows of steps advance; while the node rests, at most once in `metrics.rest_period_s`."""
+    """How often the rows of steps advance; while the node rests, at most once per `metrics.rest_period_s`."""
     numa_free_below_watermark_times: Annotated[int, Field(ge=1)] = 4
-    """Steps in a row below a NUMA node's watermark until tenants' pods may go as well."""
+    """Consecutive steps below a NUMA node's watermark after which tenants' pods are candidates as well."""
     kswapd_rate_pages_per_s: Annotated[float, Field(gt=0)] = 2000
-    """Pages a second that kswapd takes back from which on a step counts as busy."""
+    """Pages per second reclaimed by kswapd from which a step counts as busy."""
     kswapd_exceed_times: Annotated[int, Field(ge=1)] = 4
-    """Busy steps in a row until tenants' pods may go."""
+    """Consecutive busy steps after which tenants' pods are candidates."""
     numa_level: bool = True
-    """Watch every NUMA node by itself."""
+    """Watches every NUMA node separately."""
     system_level: bool = True
-    """Watch the whole node: its watermark and kswapd."""
+    """Watches the whole node: its watermark and kswapd."""
     minimum_free_bytes: Annotated[int, Field(ge=0)] = 0
-    """The node is short of memory below this, also where its watermark is lower. Set `metrics.memory_watch_bytes` as
-    high: then falling below it is measured at once, and not only at the next period."""
+    """The node is short of memory below this amount, even if its watermark is lower. Set
+    `metrics.memory_watch_bytes` to the same amount, so that a fall below it is measured at once instead of in the
+    next period."""
 
     @property
     def limits(self) -> CombinedLimits:
-        """As the detector takes them."""
+        """Return the limits as the detector takes them."""
         return CombinedLimits(
             self.numa_free_below_watermark_times,
             self.kswapd_rate_pages_per_s,
@@ -58,7 +59,7 @@ class MemoryPressureSettings(PluginSettings):
 
 @dataclass(frozen=True, slots=True)
 class MemoryRows:
-    """Rows of steps, and when the last step was counted."""
+    """Rows of steps, and the time of the last counted step."""
 
     counters: RowCounters = field(default_factory=RowCounters)
     stepped_at_s: float | None = None
@@ -66,11 +67,11 @@ class MemoryRows:
 
 @dataclass(frozen=True, slots=True)
 class MemoryShortage(Pressure):
-    """The pressure with the actions that the detector asks for."""
+    """The pressure with the actions that the detector requests."""
 
     actions: MemoryActions = field(default_factory=lambda: MemoryActions({}, "noop"))
     numa: str | None = None
-    """The NUMA node whose figures these are; None: the whole node's."""
+    """The NUMA node of these figures; None: the whole node."""
 
 
 def evaluate(
@@ -86,7 +87,7 @@ def evaluate(
 
 
 def near(view: View, settings: MemoryPressureSettings) -> MemoryShortage | None:
-    """Free memory of the whole node against its threshold; whom it would take if it lasted."""
+    """Compare free memory of the whole node with its threshold, and name whom a lasting shortage would evict."""
     reading, limits = _reading(view), settings.limits
     free, threshold = reading.system_free_bytes, reading.system_threshold_bytes(limits)
     if free is None or threshold is None or not settings.system_level:
@@ -107,7 +108,7 @@ def _advance(memory: MemoryRows, reading: CombinedReading, view: View, settings:
 
 
 def rank(view: View, pressure: MemoryShortage, _settings: MemoryPressureSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods before tenants, low priority first, large use first."""
+    """Rank reclaimed pods before tenants, low priority first, large use first."""
     return ranked(view.pods, pressure.actions, short=pressure.numa)
 
 
@@ -124,7 +125,8 @@ def _reading(view: View) -> CombinedReading:
 
 
 def _shortage(actions: MemoryActions, reading: CombinedReading, limits: CombinedLimits) -> MemoryShortage:
-    """The figures of the level that asks for the most: the whole node's, else those of the fullest NUMA node."""
+    """Return the figures of the level that requests most: the whole node's, otherwise those of the fullest NUMA
+    node."""
     free, threshold = reading.system_free_bytes, reading.system_threshold_bytes(limits)
     fullest: str | None = None
     if actions.system_action == "noop":

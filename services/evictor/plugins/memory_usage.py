@@ -1,8 +1,7 @@
-"""Detects that the node uses too much of its memory, and frees down to a lower mark: reclaimed pods alone go.
+"""Detects that the node uses too much of its memory, and evicts reclaimed pods until a lower mark.
 
-The marks and the order are those of Koordinator (docs/facts/koordinator-evict.md#memory-by-use); enough has gone when
-the node uses less, not when victims have been told to end. Off by default: `memory_pressure` watches what the kernel
-goes by.
+The marks and the order are Koordinator's (docs/facts/koordinator-evict.md#memory-by-use). The goal is reached when the
+node uses less, not when victims have been told to end. Off by default: `memory_pressure` uses the kernel's watermarks.
 """
 
 from typing import Annotated, Self
@@ -20,15 +19,16 @@ ORDER = "low priority first, then large use"
 
 
 class MemoryUsageSettings(PluginSettings):
-    """Two marks on the memory in use, which is what is not available."""
+    """Two marks on the used memory, which is the total minus the available memory."""
 
     enabled: bool = False
     cooling_s: Annotated[float, Field(ge=0, le=3600)] = 4.0
-    """Time after an eviction in which it evicts nobody, where that is more than the evictor's own."""
+    """Time after an eviction in which the plugin evicts no pod, if longer than the evictor's own."""
     threshold_percent: Percent = 70
-    """From this part of the memory in use on reclaimed pods go."""
+    """Percent of used memory from which reclaimed pods are evicted."""
     lower_percent: Annotated[int, Field(ge=0, le=99)] | None = None
-    """They go until no more than this part is in use; not set: the threshold less 2. Below the threshold."""
+    """Percent of used memory at which eviction stops; not set: the threshold minus 2. It must be below the
+    threshold."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -39,12 +39,12 @@ class MemoryUsageSettings(PluginSettings):
 
     @property
     def marks(self) -> EvictionMarks:
-        """As the detector takes them."""
+        """Return the marks as the detector takes them."""
         return EvictionMarks(self.threshold_percent, self.lower_percent)
 
 
 def evaluate(relieving: bool, view: View, settings: MemoryUsageSettings) -> tuple[bool, Pressure | Silence]:
-    """Compare what is in use with the threshold, and once that was met with the lower mark."""
+    """Compare used memory with the threshold, and after the threshold was met with the lower mark."""
     memory = _memory(view)
     if memory is None:
         return False, "unknown"
@@ -55,7 +55,7 @@ def evaluate(relieving: bool, view: View, settings: MemoryUsageSettings) -> tupl
 
 
 def near(view: View, settings: MemoryUsageSettings) -> Pressure | None:
-    """What is in use against the threshold, and beyond it against the lower mark."""
+    """Compare used memory with the threshold, and above the threshold with the lower mark."""
     memory = _memory(view)
     if memory is None:
         return None
@@ -66,7 +66,7 @@ def near(view: View, settings: MemoryUsageSettings) -> Pressure | None:
 
 
 def _memory(view: View) -> tuple[int, int] | None:
-    """Bytes in use, and in all; None where a figure is missing or cannot be."""
+    """Return used and total bytes; None if a figure is missing or impossible."""
     node = view.sample.node_reading
     total, available = node.memory_total_bytes, node.memory_available_bytes
     if total is None or available is None or not 0 <= available <= total or total == 0:
@@ -94,7 +94,7 @@ def _pressure(used: int, total: int, threshold: int, settings: MemoryUsageSettin
 
 
 def rank(view: View, _pressure: Pressure, _settings: MemoryUsageSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods, low priority first, then large use; a pod without a figure may free nothing, and is last."""
+    """Rank reclaimed pods: low priority first, then large use; a pod without a figure may free nothing and is last."""
     mine = sorted((r for r in view.pods if r.pod.qos == "reclaimed_cores"), key=_order)
     return tuple(
         Candidate(

@@ -1,9 +1,9 @@
-"""Detects a network card that is down for long: soft, the pods that were given it run elsewhere.
+"""Detects a network card that has been down for long: soft, so that the pods on it run elsewhere.
 
-The rule is `nic_pressure` (docs/facts/katalyst-eviction.md#network-card). Off by default, as in Katalyst. Whether a
-card has a link, and with it bandwidth, is read from the node's `extra["nic_up.<card>"]` (0: down); how much bandwidth
-does not matter, and a virtual card does not say. A pod is on the card that its annotation
-`katalyst.kubewharf.io/nic_selection_result` names, which only a pod that asks for bandwidth bears.
+The rule is `nic_pressure` (docs/facts/katalyst-eviction.md#network-card). Off by default, as in Katalyst. The node's
+figure `extra["nic_up.<card>"]` says whether a card has a link (0: down); the bandwidth does not matter, and a virtual
+card does not report it. The annotation `katalyst.kubewharf.io/nic_selection_result` names the card of a pod; only a pod
+that requests bandwidth has it.
 """
 
 from collections.abc import Mapping
@@ -28,14 +28,14 @@ class NetworkInterfaceSettings(PluginSettings):
 
     enabled: bool = False
     nic_unhealthy_tolerance_s: Annotated[float, Field(ge=0, le=86400)] = 300.0
-    """How long a card must have been down until its pods may go."""
+    """How long a card must have been down before its pods are candidates."""
     longest_gap_s: Annotated[float, Field(gt=0, le=3600)] = 30.0
-    """Two samples further apart start every clock anew."""
+    """Two samples further apart restart every clock."""
 
 
 @dataclass(frozen=True, slots=True)
 class DownCards:
-    """Since when each card has been down, and when that was last looked at."""
+    """The time since which each card has been down, and the time of the last check."""
 
     down_since_s: Mapping[str, float] = field(default_factory=dict)
     seen_at_s: float | None = None
@@ -51,7 +51,7 @@ class CardsDown(Pressure):
 def evaluate(
     memory: DownCards, view: View, settings: NetworkInterfaceSettings
 ) -> tuple[DownCards, CardsDown | Silence]:
-    """Follow since when each card is down. A card without a figure is not down: absent is not zero."""
+    """Track since when each card has been down. A card without a figure is not down: absent is not zero."""
     up = view.sample.node_reading.nic_up
     # Nothing is seen, so no card may count as down for the time until the next figure: every clock begins anew.
     if not up:
@@ -79,7 +79,7 @@ def evaluate(
 
 
 def rank(_view: View, pressure: CardsDown, _settings: NetworkInterfaceSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods before tenants, low priority first, then by name."""
+    """Rank reclaimed pods before tenants, low priority first, then by name."""
     card = {pod.uid: name for pod, name in pressure.pods}
     return tuple(
         Candidate(pod, Reason(rule="on a network card that is down", numbers={"card": card[pod.uid]}))

@@ -1,7 +1,7 @@
-"""Detects a NUMA node whose NUMA-bound shared pods use too much CPU: the pod whose going closes the gap best goes.
+"""Detects a NUMA node whose NUMA-bound shared pods use too much CPU, and evicts the pod that best closes the gap.
 
-The rule is `numa_cpu_pressure` (docs/facts/katalyst-eviction.md#numa-cpu). Off by default, as in Katalyst. How often
-a pod's workload was evicted is counted on this node, out of the ledger.
+The rule is `numa_cpu_pressure` (docs/facts/katalyst-eviction.md#numa-cpu). Off by default, as in Katalyst. Evictions of
+a pod's workload are counted on this node, from the ledger.
 """
 
 from collections.abc import Mapping
@@ -29,32 +29,32 @@ from shared.core.cpus.cpuset import CpuSet
 
 
 class NumaCpuPressureSettings(PluginSettings):
-    """How much usage is too much; the threshold is Katalyst's for an unknown CPU model."""
+    """How much use is too much; the threshold is Katalyst's for an unknown CPU model."""
 
     enabled: bool = False
     period_s: Annotated[float, Field(gt=0, le=600)] = 15.0
-    """How often a sample is taken into the ring; while the node rests, at most once in `metrics.rest_period_s`."""
+    """Seconds between two samples in the ring; while the node rests, at most one per `metrics.rest_period_s`."""
     threshold_ratio: Annotated[float, Field(gt=0, le=1)] = 0.6
-    """Share of a NUMA node's CPUs that its NUMA-bound shared pods should not exceed."""
+    """Greatest share of a NUMA node's CPUs that its NUMA-bound shared pods should use."""
     threshold_expand_factor: Annotated[float, Field(ge=1, le=2)] = 1.1
-    """A sample counts above the threshold times this; a victim should bring the node below the threshold divided by
-    it."""
+    """A sample counts if it is above the threshold times this; an eviction should bring the node below the threshold
+    divided by it."""
     metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 4
-    """Newest samples that are judged; of a ring that is not yet full the missing ones count as not above."""
+    """Newest samples that are judged; in a ring that is not full, missing samples count as not above."""
     threshold_met_ratio: Annotated[float, Field(gt=0, le=1)] = 0.7
     """Share of the ring's samples that must be above."""
     filters: tuple[Filter, ...] = ("OwnerRef", "OverloadNuma")
-    """Who is no candidate. OwnerRef: pods of owners of a skipped kind. OverloadNuma: pods of other NUMA nodes than the
-    overloaded ones."""
+    """Which pods are no candidates. OwnerRef: pods of owners of a skipped kind. OverloadNuma: pods on NUMA nodes
+    that are not overloaded."""
     skipped_pod_kinds: tuple[str, ...] = ("DaemonSet",)
     """Kinds of owners whose pods the filter OwnerRef leaves out."""
     scorers: tuple[Scorer, ...] = ("Usage",)
-    """What makes a good victim, in points that are added up. Usage: it uses about as much as is too much.
-    WorkloadEvictionFrequency: its workload was seldom evicted."""
+    """Scores of a candidate, which are added. Usage: its use is close to the excess. WorkloadEvictionFrequency: its
+    workload was rarely evicted."""
 
     @property
     def rule(self) -> NumaCpuRule:
-        """As the detector takes it."""
+        """Return the rule as the detector takes it."""
         return NumaCpuRule(
             self.threshold_ratio, self.threshold_expand_factor, self.metric_ring_size, self.threshold_met_ratio
         )
@@ -68,7 +68,7 @@ class NumaLoad(Pressure):
 
 
 def evaluate(rings: Rings, view: View, settings: NumaCpuPressureSettings) -> tuple[Rings, NumaLoad | Silence]:
-    """Take the usage into the rings when a period is over; judge the rings, and the usage of this moment as well."""
+    """Add the use to the rings when a period is over; judge the rings and the current use."""
     sizes = {n.numa: size for n in view.sample.numas if (size := len(CpuSet.parse(n.cpus))) > 0}
     numa_of = bound_numas(view)
     bound = [
@@ -126,7 +126,8 @@ def _pressure(found: NumaOverload[Pod], observed: float, line: float, usage_of: 
 
 
 def rank(_view: View, pressure: NumaLoad, _settings: NumaCpuPressureSettings) -> tuple[Candidate, ...]:
-    """The highest score first. A pod that is too small to close the gap would go for nothing, and stays."""
+    """Rank the highest score first. A pod that is too small to close the gap is left out, because its eviction would
+    not help."""
     return tuple(
         Candidate(pod, Reason(rule="highest score first", numbers={"score": points, "usage_ratio": usage}), usage)
         for pod, usage, points in pressure.ranked

@@ -1,8 +1,8 @@
-"""Detects a shortage of memory on one NUMA node: its free memory against the kernel's watermarks, over time.
+"""Detects a memory shortage on one NUMA node: its free memory against the kernel's watermarks, over time.
 
-The detector is `numa_memory_pressure` (docs/facts/katalyst-eviction.md#numa-memory), the order of victims that of
-`memory_victims`. Counts advance once a period however many samples come; falling below min counts at once. Off by
-default: the tutorial's combined plugin (`memory_pressure`) is on and watches NUMA nodes too.
+The detector is `numa_memory_pressure` (docs/facts/katalyst-eviction.md#numa-memory), and `memory_victims` orders the
+victims. Counts advance once a period however many samples arrive; falling below min counts at once. Off by default: the
+tutorial's combined plugin (`memory_pressure`) is on and watches NUMA nodes, too.
 """
 
 from collections.abc import Mapping
@@ -22,23 +22,23 @@ from shared.contracts.sample import NumaReading
 
 
 class NumaMemoryPressureSettings(PluginSettings):
-    """Patience of the detector, and who is worth evicting."""
+    """Patience of the detector, and the least use of a victim."""
 
     enabled: bool = False
     period_s: Annotated[float, Field(gt=0, le=600)] = 5.0
-    """How often counts advance; while the node rests, at most once in `metrics.rest_period_s`."""
+    """How often counts advance; while the node rests, at most once per `metrics.rest_period_s`."""
     numa_free_below_watermark_times: Annotated[int, Field(ge=1)] = 12
-    """Counts from which on tenants' pods may go as well."""
+    """Count from which tenants' pods are candidates as well."""
     numa_free_below_watermark_times_reclaimed: Annotated[int, Field(ge=0)] = 6
-    """Counts above which reclaimed pods go."""
+    """Count above which reclaimed pods are candidates."""
     numa_free_constraint_fast_eviction_wait_cycle: Annotated[int, Field(ge=0)] = 1
-    """Steps below min after which tenants' pods may go as well."""
+    """Steps below min after which tenants' pods are candidates as well."""
     numa_victim_minimum_utilization_ratio: Annotated[float, Field(ge=0, le=1)] = 0.001
-    """Pods that use less of the node are left alone."""
+    """Least share of the node's memory that a victim uses."""
 
     @property
     def patience(self) -> Patience:
-        """As the detector takes it."""
+        """Return the patience as the detector takes it."""
         return Patience(
             self.numa_free_below_watermark_times,
             self.numa_free_below_watermark_times_reclaimed,
@@ -48,7 +48,7 @@ class NumaMemoryPressureSettings(PluginSettings):
 
 @dataclass(frozen=True, slots=True)
 class NumaRows:
-    """Counts by NUMA node, and when they last advanced."""
+    """Counts by NUMA node, and the time of the last advance."""
 
     counts: Mapping[str, int] = field(default_factory=dict)
     stepped_at_s: float | None = None
@@ -56,12 +56,12 @@ class NumaRows:
 
 @dataclass(frozen=True, slots=True)
 class NumaShortage(Pressure):
-    """The pressure with what each NUMA node asks for."""
+    """The pressure, and what each NUMA node requests."""
 
     actions: Mapping[str, Action] = field(default_factory=dict)
     totals_bytes: Mapping[str, int] = field(default_factory=dict)
     numa: str = ""
-    """The node whose figures these are."""
+    """The NUMA node of these figures."""
 
 
 def evaluate(
@@ -121,7 +121,7 @@ def _advance(
 
 
 def _marks(view: View, numa: NumaReading) -> Marks | None:
-    """The kernel's watermarks where they are known, else the share of the node's memory; None: neither is known."""
+    """Return the kernel's watermarks if known, otherwise a share of the node's memory; None if neither is known."""
     low, lowest = numa.watermark_low_bytes, numa.watermark_min_bytes
     if low is not None and lowest is not None and numa.inactive_file_bytes is not None:
         return adjusted(lowest, low, numa.inactive_file_bytes)
@@ -130,7 +130,7 @@ def _marks(view: View, numa: NumaReading) -> Marks | None:
 
 
 def rank(view: View, pressure: NumaShortage, settings: NumaMemoryPressureSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods before tenants, low priority first, large use of the acting nodes first."""
+    """Rank reclaimed pods before tenants, low priority first, large use of the affected nodes first."""
     return ranked(
         view.pods,
         MemoryActions(pressure.actions, "noop"),

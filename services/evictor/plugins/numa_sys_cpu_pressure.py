@@ -1,4 +1,4 @@
-"""Detects a NUMA node that spends much of its time in the kernel: soft taints, hard evicts who causes most.
+"""Detects a NUMA node that spends much of its time in the kernel: soft taints, hard evicts the largest contributor.
 
 The rules are `numa_sys_cpu_stats` and `numa_sys_cpu_pressure` (docs/facts/katalyst-eviction.md#numa-system-cpu).
 Off by default, as in Katalyst. Without the containers' system time nothing is judged.
@@ -26,30 +26,30 @@ from shared.core.cpus.cpuset import CpuSet
 
 
 class NumaSysCpuPressureSettings(PluginSettings):
-    """How much of a node's time may be the kernel's."""
+    """Greatest share of a node's time spent in the kernel."""
 
     enabled: bool = False
     grace_period_s: Annotated[float, Field(ge=-1, le=3600)] = 60
     period_s: Annotated[float, Field(gt=0, le=600)] = 10.0
-    """How often a sample is taken into the rings; while the node rests, at most once in `metrics.rest_period_s`."""
+    """Seconds between two samples in the rings; while the node rests, at most one per `metrics.rest_period_s`."""
     metric_ring_size: Annotated[int, Field(ge=1, le=1000)] = 4
-    """Newest samples that are judged; of a ring that is not yet full the missing ones count as not above."""
+    """Newest samples that are judged; in a ring that is not full, missing samples count as not above."""
     threshold_met_ratio: Annotated[float, Field(gt=0, le=1)] = 0.7
     """Share of the ring's samples that must be above."""
     cpu_soft_ratio: Annotated[float, Field(gt=0, le=1)] = 0.4
-    """Soft pressure needs that pods use more than this share of a NUMA node's CPUs."""
+    """Soft pressure requires that pods use more than this share of a NUMA node's CPUs."""
     cpu_hard_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """Hard pressure needs that pods use more than this share of a NUMA node's CPUs."""
+    """Hard pressure requires that pods use more than this share of a NUMA node's CPUs."""
     sys_soft_ratio: Annotated[float, Field(gt=0, le=1)] = 0.4
-    """Soft pressure also needs that more than this share of what they use is the kernel's time."""
+    """Soft pressure also requires that more than this share of their use is kernel time."""
     sys_hard_ratio: Annotated[float, Field(gt=0, le=1)] = 0.5
-    """Hard pressure also needs that more than this share of what they use is the kernel's time."""
+    """Hard pressure also requires that more than this share of their use is kernel time."""
     pod_min_sys_ratio: Annotated[float, Field(ge=0, le=1)] = 0.3
-    """A pod with a smaller share of system time is no victim."""
+    """A pod with a smaller share of kernel time is no victim."""
 
     @property
     def rule(self) -> NumaSysRule:
-        """As the detector takes it."""
+        """Return the rule as the detector takes it."""
         return NumaSysRule(
             self.cpu_soft_ratio,
             self.cpu_hard_ratio,
@@ -62,13 +62,13 @@ class NumaSysCpuPressureSettings(PluginSettings):
 
 @dataclass(frozen=True, slots=True)
 class SystemTime(Pressure):
-    """The pressure, and the pods of that node, the most system time first."""
+    """The pressure, and the pods of that node, the most kernel time first."""
 
     ranked: tuple[tuple[Pod, float, float], ...] = field(default=())
 
 
 def evaluate(rings: Rings, view: View, settings: NumaSysCpuPressureSettings) -> tuple[Rings, SystemTime | Silence]:
-    """Take usage and system time into the rings when a period is over; judge them, and this moment as well."""
+    """Add use and kernel time to the rings when a period is over; judge the rings and the current figures."""
     sizes = {n.numa: size for n in view.sample.numas if (size := len(CpuSet.parse(n.cpus))) > 0}
     numa_of = bound_numas(view)
     pods = [
@@ -112,7 +112,7 @@ def evaluate(rings: Rings, view: View, settings: NumaSysCpuPressureSettings) -> 
 
 
 def rank(_view: View, pressure: SystemTime, _settings: NumaSysCpuPressureSettings) -> tuple[Candidate, ...]:
-    """Hard: the pods of that node, the most system time first. Soft: nobody."""
+    """Hard: the pods of that node, the most kernel time first. Soft: none."""
     return tuple(
         Candidate(pod, Reason(rule="most system time first", numbers={"sys_cores": sys, "cpu_cores": cpu}))
         for pod, sys, cpu in pressure.ranked

@@ -1,7 +1,7 @@
-"""Detects that reclaimed pods request more than a part of what is offered: soft, so that some run elsewhere.
+"""Detects that reclaimed pods request more than a share of the offer: soft, so that some run elsewhere.
 
-The marks are those of Koordinator (docs/facts/koordinator-evict.md#by-allocatable). Off by default, as there:
-`reclaimed_overcommit` is on, and looks at far more than is offered.
+The marks are Koordinator's (docs/facts/koordinator-evict.md#by-allocatable). Off by default, as in Koordinator:
+`reclaimed_overcommit` is on, and reacts to requests far above the offer.
 """
 
 from typing import Annotated, Literal, Self
@@ -21,24 +21,24 @@ NAMES: dict[Resource, str] = {"memory": RECLAIMED_MEMORY, "cpu": RECLAIMED_CPU}
 SCOPES: dict[Resource, str] = {resource: f"{resource}.requests.reclaimed" for resource in NAMES}
 RESOURCE_OF: dict[str, Resource] = {scope: resource for resource, scope in SCOPES.items()}
 MID_MAX = 7999
-"""Highest priority of the class koord-mid; above it stand tenants."""
+"""Highest priority of the class koord-mid; tenants are above it."""
 
 
 class ReclaimedAllocatableSettings(PluginSettings):
-    """Two marks on the requests, as parts of what is offered."""
+    """Two marks on the requests, in percent of the offer."""
 
     enabled: bool = False
     met_for_s: Annotated[float, Field(ge=0, le=3600)] = 60.0
-    """How long its pressure must have been there, in every sample, until it acts: what is offered falls with each burst
-    of the tenants."""
+    """How long the pressure must last, in every sample, before the plugin acts, because the offer falls with each
+    burst of the tenants."""
     resources: Annotated[tuple[Resource, ...], Field(min_length=1)] = ("memory", "cpu")
-    """What is looked at, each by itself, the first one first."""
+    """Resources that are checked, each separately, in this order."""
     threshold_percent: Annotated[int, Field(ge=1, le=10_000)] = 110
-    """Above this part of what is offered requests are too much."""
+    """Requests above this percent of the offer are too much."""
     lower_percent: Annotated[int, Field(ge=0, le=9_999)] = 100
-    """Pods go until the others request at most this part. Below the threshold."""
+    """Pods are evicted until the others request at most this percent. It must be below the threshold."""
     highest_priority: Annotated[int, Field(le=MID_MAX)] = 5999
-    """Pods of a higher priority neither count nor go."""
+    """Pods of a higher priority neither count nor are evicted."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -51,14 +51,14 @@ class ReclaimedAllocatableSettings(PluginSettings):
 
     @property
     def marks(self) -> EvictionMarks:
-        """As the detector takes them."""
+        """Return the marks as the detector takes them."""
         return EvictionMarks(self.threshold_percent, self.lower_percent)
 
 
 def evaluate(
     relieving: Resource | None, view: View, settings: ReclaimedAllocatableSettings
 ) -> tuple[Resource | None, Pressure | Silence]:
-    """Compare the requests with what is offered, and once that was too much with the lower mark."""
+    """Compare the requests with the offer, and after the threshold was met with the lower mark."""
     if view.reclaimed is None:
         return None, "unknown"
     offers = offers_by_resource(view.reclaimed)
@@ -76,7 +76,7 @@ def evaluate(
 
 
 def _counting(view: View, settings: ReclaimedAllocatableSettings) -> list[Pod]:
-    """Reclaimed pods up to the priority; one already on its way out takes its request with it."""
+    """Return the reclaimed pods up to the priority, without pods that are already terminating."""
     mine = [reading.pod for reading in view.pods if reading.pod.qos == "reclaimed_cores"]
     return [pod for pod in mine if pod.priority <= settings.highest_priority and not pod.terminating]
 
@@ -106,7 +106,7 @@ def _pressure(
 
 
 def rank(view: View, pressure: Pressure, settings: ReclaimedAllocatableSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods that request the resource: low priority first, then the largest request."""
+    """Rank reclaimed pods that request the resource: low priority first, then the largest request."""
     resource = RESOURCE_OF[pressure.scope]
     asking = [(pod, _request(pod, resource)) for pod in _counting(view, settings)]
     order = sorted(asking, key=lambda item: (item[0].priority, -item[1], item[0].key, item[0].uid))

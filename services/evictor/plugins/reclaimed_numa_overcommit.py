@@ -1,7 +1,8 @@
-"""Detects reclaimed pods that ask for far more of one NUMA node than it offers: the largest request there goes.
+"""Detects reclaimed pods that request far more of one NUMA node than it offers, and evicts the largest request
+there.
 
 The rule is `zone_resource_pressure` (docs/facts/katalyst-eviction.md#reclaimed-resources-by-zone). Off by default: it
-needs offers by NUMA node, and the node's own (`reclaimed_overcommit`) covers machines that bind nobody.
+needs offers by NUMA node, and `reclaimed_overcommit` covers machines that bind no pods to NUMA nodes.
 """
 
 from dataclasses import dataclass, field
@@ -16,18 +17,18 @@ from shared.core.quantities import Multiple
 
 
 class ReclaimedNumaOvercommitSettings(PluginSettings):
-    """Thresholds as ratios of what a NUMA node offers."""
+    """Thresholds as multiples of what a NUMA node offers."""
 
     enabled: bool = False
     eviction_threshold: dict[str, Multiple] = {RECLAIMED_CPU: 5.0, RECLAIMED_MEMORY: 5.0}
     """By resource name, either spelling."""
     skip_zero_resources: tuple[str, ...] = ()
-    """Resources of which an offer of 0 is not judged."""
+    """Resources whose offer of 0 is ignored."""
 
 
 @dataclass(frozen=True, slots=True)
 class CrowdedNuma(Pressure):
-    """The pressure, and who asks for the scarce resource of that node, the largest request first."""
+    """The pressure, and the pods that request the scarce resource of that node, the largest request first."""
 
     asking: tuple[tuple[Pod, int], ...] = field(default=())
 
@@ -35,7 +36,7 @@ class CrowdedNuma(Pressure):
 def evaluate(
     _memory: None, view: View, settings: ReclaimedNumaOvercommitSettings
 ) -> tuple[None, CrowdedNuma | Silence]:
-    """Compare the requests bound to each NUMA node with what it offers."""
+    """Compare the requests bound to each NUMA node with its offer."""
     if not view.reclaimed_by_numa:
         return None, "unknown"
     # A pod on its way out takes its request with it.
@@ -66,7 +67,7 @@ def evaluate(
 
 
 def rank(_view: View, pressure: CrowdedNuma, _settings: ReclaimedNumaOvercommitSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods of that node that ask for the scarce resource, the largest request first."""
+    """Rank the reclaimed pods of that node that request the scarce resource, the largest request first."""
     return tuple(
         Candidate(pod, Reason(rule="largest request of the NUMA node first", numbers={"request": amount}), amount)
         for pod, amount in pressure.asking

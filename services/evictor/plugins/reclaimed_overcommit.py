@@ -1,4 +1,4 @@
-"""Detects reclaimed pods that ask for far more than is offered: the largest request goes.
+"""Detects reclaimed pods that request far more than is offered, and evicts the largest request.
 
 The rule is `reclaimed_pressure` (docs/facts/katalyst-eviction.md#reclaimed-resources).
 """
@@ -21,16 +21,16 @@ from shared.core.quantities import Multiple
 
 
 class ReclaimedOvercommitSettings(PluginSettings):
-    """Thresholds as ratios of what is offered."""
+    """Thresholds as multiples of the offer."""
 
     eviction_threshold: dict[str, Multiple] = {RECLAIMED_CPU: 5.0, RECLAIMED_MEMORY: 5.0}
     """By resource name, either spelling: requests above this times the offer are pressure."""
     skip_zero_resources: tuple[str, ...] = ()
-    """Resources of which an offer of 0 is not judged."""
+    """Resources whose offer of 0 is ignored."""
 
 
 def evaluate(_memory: None, view: View, settings: ReclaimedOvercommitSettings) -> tuple[None, Pressure | Silence]:
-    """Compare the requests of the reclaimed pods with what is offered."""
+    """Compare the requests of the reclaimed pods with the offer."""
     if view.reclaimed is None:
         return None, "unknown"
     found = first_overcommit(view.reclaimed, _staying(view), settings.eviction_threshold, settings.skip_zero_resources)
@@ -40,7 +40,7 @@ def evaluate(_memory: None, view: View, settings: ReclaimedOvercommitSettings) -
 
 
 def near(view: View, settings: ReclaimedOvercommitSettings) -> Pressure | None:
-    """The requests against their threshold, of the resource that is closest to it."""
+    """Return the requests against the threshold, for the resource that is closest to it."""
     offers = {} if view.reclaimed is None else offers_by_resource(view.reclaimed)
     found = []
     for resource, ratio in ratios_by_resource(settings.eviction_threshold).items():
@@ -51,7 +51,7 @@ def near(view: View, settings: ReclaimedOvercommitSettings) -> Pressure | None:
 
 
 def _share(pressure: Pressure) -> float:
-    """How much of the threshold is used up."""
+    """Return how much of the threshold is used up."""
     if pressure.observed <= 0:
         return 0.0
     # Where nothing is offered, any request is beyond the threshold, whatever the ratio.
@@ -72,7 +72,7 @@ def _pressure(scope: str, requests: float, offered: float, threshold: float) -> 
 
 
 def rank(view: View, pressure: Pressure, _settings: ReclaimedOvercommitSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods that ask for the scarce resource, the largest request first."""
+    """Rank the reclaimed pods that request the scarce resource, the largest request first."""
     resource = canonical_resource(pressure.scope)
     return tuple(
         Candidate(
@@ -85,7 +85,7 @@ def rank(view: View, pressure: Pressure, _settings: ReclaimedOvercommitSettings)
 
 
 def _staying(view: View) -> list[RequestingPod[Pod]]:
-    """The pods with their requests; a pod already on its way out takes its request with it."""
+    """Return the pods with their requests, without pods that are already terminating."""
     return [
         RequestingPod((pod.namespace, pod.name), pod.qos, reclaimed_requests(pod), pod)
         for pod in (reading.pod for reading in view.pods)

@@ -1,10 +1,10 @@
 """Detects pods that use too much of the root file system: soft, the largest use first.
 
 Facts: docs/facts/katalyst-eviction.md#root-file-system-overuse. Off by default, as in Katalyst, and without thresholds.
-Figures are read from `extra`: `rootfs_capacity_bytes` of the node, `rootfs_used_bytes` of containers. No source in
-`services/metrics/sources` measures the latter: it would have to walk the files of each container. With the built-in
-sources the plugin therefore finds "unknown" in every sample and evicts nobody, until a source of somebody else's writes
-that figure.
+The plugin reads `extra`: `rootfs_capacity_bytes` of the node, `rootfs_used_bytes` of containers. No source in
+`services/metrics/sources` measures the latter, because it would have to walk the files of each container. With the
+built-in sources the plugin therefore returns "unknown" for every sample and evicts no pod, until a custom source
+provides that figure.
 """
 
 from dataclasses import dataclass, field
@@ -25,27 +25,28 @@ CAPACITY, USED = "rootfs_capacity_bytes", "rootfs_used_bytes"
 
 
 class RootfsOveruseSettings(PluginSettings):
-    """How much is too much, by class, and whom it is for. No threshold is below 20 GiB or a tenth of the capacity."""
+    """Thresholds by class, and the pods to which they apply. No threshold is below 20 GiB or a tenth of the
+    capacity."""
 
     enabled: bool = False
-    """Whether the plugin is evaluated at all. No built-in source measures what containers write: without one that does,
-    it evicts nobody."""
+    """Evaluates the plugin. No built-in source measures what containers write: without one that does, the plugin
+    evicts no pod."""
     max_victims: Annotated[int, Field(ge=1)] = 1
-    """Most pods that are candidates at a time, the largest use first."""
+    """Most candidates at a time, the largest use first."""
     supported_qos: tuple[QosClass, ...] = ("shared_cores",)
-    """QoS classes whose pods are looked at."""
+    """QoS classes whose pods are checked."""
     shared_threshold_bytes: Bytes | None = None
-    """A shared pod that uses more is a candidate; less than 20 GiB counts as 20 GiB. None: see the ratio."""
+    """A shared pod that uses more is a candidate; less than 20 GiB counts as 20 GiB. None: the ratio applies."""
     shared_threshold_ratio: Ratio | None = None
-    """The same as a part of the capacity, where no bytes are given; less than a tenth counts as a tenth. None as well:
-    no shared pod is a candidate."""
+    """The same as a share of the capacity, if no bytes are set; less than a tenth counts as a tenth. If None as
+    well, no shared pod is a candidate."""
     reclaimed_threshold_bytes: Bytes | None = None
-    """A reclaimed pod that uses more is a candidate; less than 20 GiB counts as 20 GiB. None: see the ratio."""
+    """A reclaimed pod that uses more is a candidate; less than 20 GiB counts as 20 GiB. None: the ratio applies."""
     reclaimed_threshold_ratio: Ratio | None = None
-    """The same as a part of the capacity, where no bytes are given; less than a tenth counts as a tenth. None as well:
-    no reclaimed pod is a candidate."""
+    """The same as a share of the capacity, if no bytes are set; less than a tenth counts as a tenth. If None as
+    well, no reclaimed pod is a candidate."""
     shared_namespaces: tuple[str, ...] = ("default",)
-    """Namespaces whose shared pods are looked at."""
+    """Namespaces whose shared pods are checked."""
 
     @model_validator(mode="after")
     def _never_both(self) -> Self:
@@ -54,7 +55,7 @@ class RootfsOveruseSettings(PluginSettings):
         return self
 
     def thresholds(self, capacity_bytes: int) -> dict[QosClass, float | None]:
-        """By class, in bytes."""
+        """Return the thresholds by class, in bytes."""
         shared = RootfsLine(self.shared_threshold_bytes, self.shared_threshold_ratio)
         reclaimed = RootfsLine(self.reclaimed_threshold_bytes, self.reclaimed_threshold_ratio)
         return {
@@ -99,7 +100,7 @@ def evaluate(_memory: None, view: View, settings: RootfsOveruseSettings) -> tupl
 
 
 def rank(_view: View, pressure: RootfsOveruse, _settings: RootfsOveruseSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods before tenants, the largest use first."""
+    """Rank reclaimed pods before tenants, the largest use first."""
     order = sorted(pressure.over, key=lambda item: item[0].qos != "reclaimed_cores")
     return tuple(
         Candidate(

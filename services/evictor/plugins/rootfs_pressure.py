@@ -1,7 +1,7 @@
-"""Detects too little room, or too few inodes, on the root file system: who has written most goes.
+"""Detects too little space or too few inodes on the root file system, and evicts the pod that has written most.
 
-Facts: docs/facts/katalyst-eviction.md#root-file-system. Off by default, as in Katalyst, and without thresholds.
-Figures are read from `extra`: of the node those named in `ROOM`, without which nothing is judged, of containers those
+Facts: docs/facts/katalyst-eviction.md#root-file-system. Off by default, as in Katalyst, and without thresholds. The
+plugin reads `extra`: the node's figures named in `ROOM`, without which nothing is judged, and the containers' figures
 in `USED`. No source in `services/metrics/sources` measures the latter: with the built-in sources the plugin sets its
 condition, and no pod is a candidate.
 """
@@ -33,38 +33,38 @@ ROOM: dict[Kind, tuple[str, str]] = {
     "bytes": ("rootfs_available_bytes", "rootfs_capacity_bytes"),
     "inodes": ("rootfs_inodes_free", "rootfs_inodes"),
 }
-"""Free, and in all."""
+"""Names of the free and the total figure."""
 USED: dict[Kind, str] = {"bytes": "rootfs_used_bytes", "inodes": "rootfs_inodes_used"}
 
 
 class RootfsPressureSettings(PluginSettings):
-    """Lines as amounts or as ratios of the capacity; a line that is not set is none."""
+    """Thresholds as amounts or as shares of the capacity; a threshold that is not set does not exist."""
 
     enabled: bool = False
     minimum_free_bytes: Bytes | None = None
     """Fewer free bytes are pressure."""
     minimum_free_ratio: Ratio | None = None
-    """The same as a part of the capacity, where no amount is given; 0 and 1 mean none."""
+    """The same as a share of the capacity, if no amount is set; 0 and 1 mean none."""
     minimum_inodes_free: Count | None = None
     """Fewer free inodes are pressure."""
     minimum_inodes_free_ratio: Ratio | None = None
-    """The same as a part of all inodes, where no amount is given; 0 and 1 mean none."""
+    """The same as a share of all inodes, if no amount is set; 0 and 1 mean none."""
     pod_minimum_used_bytes: Bytes | None = None
-    """Where bytes are short, pods that use less are left alone."""
+    """If bytes are short, pods that use less are protected."""
     pod_minimum_used_ratio: Ratio | None = None
-    """The same as a part of the capacity, where no amount is given; 0 and 1 mean none."""
+    """The same as a share of the capacity, if no amount is set; 0 and 1 mean none."""
     pod_minimum_inodes_used: Count | None = None
-    """Where inodes are short, pods that use fewer are left alone."""
+    """If inodes are short, pods that use fewer are protected."""
     pod_minimum_inodes_used_ratio: Ratio | None = None
-    """The same as a part of all inodes, where no amount is given; 0 and 1 mean none."""
+    """The same as a share of all inodes, if no amount is set; 0 and 1 mean none."""
     reclaimed_priority_used_bytes: Bytes | None = None
-    """Where bytes are short, reclaimed pods that use more go first."""
+    """If bytes are short, reclaimed pods that use more are evicted first."""
     reclaimed_priority_used_ratio: Ratio | None = None
-    """The same as a part of the capacity, where no amount is given; 0 and 1 mean none."""
+    """The same as a share of the capacity, if no amount is set; 0 and 1 mean none."""
     reclaimed_priority_inodes_used: Count | None = None
-    """Where inodes are short, reclaimed pods that use more go first."""
+    """If inodes are short, reclaimed pods that use more are evicted first."""
     reclaimed_priority_inodes_used_ratio: Ratio | None = None
-    """The same as a part of all inodes, where no amount is given; 0 and 1 mean none."""
+    """The same as a share of all inodes, if no amount is set; 0 and 1 mean none."""
 
     @model_validator(mode="after")
     def _never_both(self) -> Self:
@@ -74,7 +74,8 @@ class RootfsPressureSettings(PluginSettings):
         return self
 
     def lines(self, kind: Kind) -> tuple[RootfsLine, RootfsLine, RootfsLine]:
-        """Least room, use below which a pod is protected, use above which a reclaimed pod goes first."""
+        """Return the least free amount, the use below which a pod is protected, and the use above which a reclaimed
+        pod is first."""
         least, protected, first = (
             RootfsLine(getattr(self, amount), getattr(self, f"{stem}_ratio")) for stem, amount in _STEMS[kind].items()
         )
@@ -97,14 +98,14 @@ _STEMS: dict[str, dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class FullRootfs(Pressure):
-    """The pressure, and of what there is too little."""
+    """The pressure, and what is short: bytes or inodes."""
 
     of: Kind = field(default="bytes")
     capacity: int | None = None
 
 
 def evaluate(_memory: None, view: View, settings: RootfsPressureSettings) -> tuple[None, FullRootfs | Silence]:
-    """Compare the room that is left with the least there should be. Bytes decide when both are short."""
+    """Compare the free amounts with their thresholds. Bytes decide if both are short."""
     rooms = {kind: _room(view, kind) for kind in ROOM}
     if all(room.free is None for room in rooms.values()):
         return None, "unknown"
@@ -134,7 +135,7 @@ def _full(kind: Kind, room: RootfsRoom, line: RootfsLine) -> FullRootfs:
 
 
 def rank(view: View, pressure: FullRootfs, settings: RootfsPressureSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods above their line first, then all others by use; those below the pods' minimum are protected."""
+    """Rank reclaimed pods above their threshold first, then all others by use; pods below the minimum are protected."""
     _, protected, first = settings.lines(pressure.of)
     pods = [pod for reading in view.pods if (pod := _user(reading, view, pressure.of)) is not None]
     return tuple(
@@ -149,7 +150,7 @@ def _room(view: View, kind: Kind) -> RootfsRoom:
 
 
 def figure(view: View, name: str) -> int | None:
-    """A figure of the node; None where it is not there or too old."""
+    """Return a figure of the node; None if it is missing or stale."""
     measured = view.sample.node_reading.extra.get(name)
     # Somebody may have made room since: an old figure is no reason to evict.
     old = view.sample.figure_ages_s.get(name, 0.0) > MAX_AGE_S

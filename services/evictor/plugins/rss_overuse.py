@@ -1,4 +1,4 @@
-"""Detects pods whose resident memory exceeds their request: soft, one of them goes in each round.
+"""Detects pods whose resident memory exceeds their request: soft, one of them is evicted per round.
 
 The rule is `rss_overuse` (docs/facts/katalyst-eviction.md#rss-overuse). Off by default, as in Katalyst.
 """
@@ -25,9 +25,9 @@ class RssOveruseSettings(PluginSettings):
 
     enabled: bool = False
     rss_overuse_ratio: Annotated[float, Field(gt=0, le=100)] = 1.05
-    """Resident memory above this times the request; a pod's `memory_enhancement.rss_overuse_threshold` overrides."""
+    """Resident memory above this times the request; a pod's `memory_enhancement.rss_overuse_threshold` overrides it."""
     label_filter: dict[str, str] = {}
-    """Only pods with all these labels are looked at."""
+    """Only pods with all these labels are checked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def evaluate(_memory: None, view: View, settings: RssOveruseSettings) -> tuple[N
 
 
 def rank(_view: View, pressure: RssOveruse, settings: RssOveruseSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods before tenants, low priority first, then by name."""
+    """Rank reclaimed pods before tenants, low priority first, then by name."""
     by_uid = {over.of.uid: over for over in pressure.over}
     return tuple(
         Candidate(
@@ -86,7 +86,8 @@ def _excess(pod: ResidentPod[Pod], settings: RssOveruseSettings) -> float:
 
 
 def _resident(reading: PodReading) -> ResidentPod[Pod] | None:
-    """None unless every container's resident memory is known, or where the pod's own threshold cannot be read."""
+    """Return a pod's resident memory; None unless every container's is known, or if the pod's own threshold is
+    unreadable."""
     pod, rss = reading.pod, {c.name: c.memory_rss_bytes for c in reading.containers}
     if not pod.containers or any(rss.get(c.name) is None for c in pod.containers):
         return None

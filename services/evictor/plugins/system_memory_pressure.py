@@ -1,8 +1,8 @@
-"""Detects a shortage of memory on the node: free memory, tenants that stall, and a kswapd that is busy for minutes.
+"""Detects a memory shortage of the node: low free memory, stalling tenants, or a kswapd that is busy for minutes.
 
-The detector is `system_memory_pressure` (docs/facts/katalyst-eviction.md#system-memory), the order of victims that
-of `memory_victims`. Off by default: the tutorial's combined plugin (`memory_pressure`) is on and watches free memory
-and kswapd too.
+The detector is `system_memory_pressure` (docs/facts/katalyst-eviction.md#system-memory), and `memory_victims` orders
+the victims. Off by default: the tutorial's combined plugin (`memory_pressure`) is on and watches free memory and
+kswapd, too.
 """
 
 from dataclasses import dataclass, field
@@ -33,27 +33,27 @@ class SystemMemoryPressureSettings(PluginSettings):
     minimum_free_bytes: Annotated[int, Field(ge=0)] = 0
     """Free memory below this, or below the kernel's watermark where that is more, is pressure."""
     stall: bool = True
-    """Watch the shares of time in which tenants wait for memory (PSI; where the kernel tells)."""
+    """Watches the shares of time in which tenants wait for memory (PSI, if the kernel provides it)."""
     workload_threshold_percent: Percent = 15
-    """Share of the last 10 s in which some task of the node waited for memory; from here on it may be a stall."""
+    """Share of the last 10 s in which some task of the node waited for memory, from which a stall is possible."""
     pods_mean_threshold_percent: Percent = 4
-    """Mean of that share over the tenants' pods that a stall needs at least."""
+    """Least mean of that share over the tenants' pods in a stall."""
     pod_threshold_percent: Percent = 1
-    """A tenant's pod with more than this share counts as waiting."""
+    """A tenant's pod above this share counts as waiting."""
     min_pods: Annotated[int, Field(ge=1)] = 3
-    """Waiting pods that a stall needs at least."""
+    """Least number of waiting pods in a stall."""
     stall_duration_s: Seconds = 15.0
-    """A stall that lasts so long is pressure for reclaimed pods; three times as long, for tenants' pods as well."""
+    """A stall of this length is pressure for reclaimed pods; three times as long, for tenants' pods as well."""
     kswapd_rate_pages_per_s: Annotated[float, Field(gt=0)] = 2000.0
-    """Pages a second that kswapd takes back from which on it counts as busy."""
+    """Pages per second reclaimed by kswapd from which it counts as busy."""
     kswapd_exceed_duration_s: Seconds = 120.0
-    """A kswapd that is busy for so long is pressure, and tenants' pods may go as well."""
+    """A kswapd that is busy for this time is pressure, and tenants' pods are candidates as well."""
     longest_gap_s: Seconds = 30.0
-    """Two samples further apart start every clock anew."""
+    """Two samples further apart restart every clock."""
 
     @property
     def limits(self) -> SystemLimits:
-        """As the detector takes them."""
+        """Return the limits as the detector takes them."""
         stall = StallLimits(
             self.workload_threshold_percent,
             self.pods_mean_threshold_percent,
@@ -71,7 +71,7 @@ class SystemMemoryPressureSettings(PluginSettings):
 
 @dataclass(frozen=True, slots=True)
 class SystemShortage(Pressure):
-    """The pressure with the action that the detector asks for."""
+    """The pressure with the action that the detector requests."""
 
     action: Action = field(default="noop")
 
@@ -94,7 +94,7 @@ def evaluate(
 
 
 def near(view: View, settings: SystemMemoryPressureSettings) -> SystemShortage | None:
-    """Free memory against its threshold; whom it would take if it lasted."""
+    """Compare free memory with its threshold, and name whom a lasting shortage would evict."""
     node = view.sample.node_reading
     free, total, scale = node.memory_free_bytes, node.memory_total_bytes, node.watermark_scale_factor
     if free is None or total is None or scale is None:
@@ -125,7 +125,7 @@ def _shortage(free: int, threshold: float, clocks: ShortageClocks, action: Actio
 
 
 def rank(view: View, pressure: SystemShortage, _settings: SystemMemoryPressureSettings) -> tuple[Candidate, ...]:
-    """Reclaimed pods before tenants, low priority first, large use first."""
+    """Rank reclaimed pods before tenants, low priority first, large use first."""
     return ranked(view.pods, MemoryActions({}, pressure.action))
 
 

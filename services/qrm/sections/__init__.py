@@ -1,1 +1,1 @@
-"""Parts of qrm's settings that have a page of their own each."""
+"""Sections of qrm's settings that are large enough for a module each."""

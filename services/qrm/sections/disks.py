@@ -1,4 +1,4 @@
-"""The settings of disks say how the kernel's write-back throttling and io.cost are set, by class of disk."""
+"""Settings of disks: the kernel's write-back throttling and io.cost, by class of disk."""
 
 from typing import Annotated, Literal, Self
 
@@ -20,22 +20,22 @@ Rate = Annotated[int, Field(ge=1, lt=1 << 53)]
 
 
 class IoCostQosSettings(Settings):
-    """What io.cost shall keep on a disk (`io.cost.qos`)."""
+    """The quality of service that io.cost maintains on a disk (`io.cost.qos`)."""
 
     enable: bool = True
-    """Whether it is on for this class of disks; false switches off what somebody else switched on."""
+    """Switches io.cost on for this class of disks; false switches it off, whoever switched it on."""
     read_percentile: Percentile = 95.0
-    """Which reads the latency below is meant for, in percent; 0: reads do not count."""
+    """Percentile of reads to which the latency below applies, in percent; 0: reads do not count."""
     read_latency_us: Latency = 25_000
-    """Latency from which on the disk counts as too busy."""
+    """Read latency above which the disk counts as saturated."""
     write_percentile: Percentile = 95.0
-    """Which writes the latency below is meant for, in percent; 0: writes do not count."""
+    """Percentile of writes to which the latency below applies, in percent; 0: writes do not count."""
     write_latency_us: Latency = 25_000
-    """Latency from which on the disk counts as too busy."""
+    """Write latency above which the disk counts as saturated."""
     min_percent: Speed = 50.0
-    """How far all work may be slowed down for it, in percent of what the model says."""
+    """Lowest speed to which all work may be slowed down, in percent of the model."""
     max_percent: Speed = 150.0
-    """How far it may be sped up beyond the model, in percent."""
+    """Highest speed to which all work may be sped up, in percent of the model."""
 
     @model_validator(mode="after")
     def _in_order(self) -> Self:
@@ -44,7 +44,7 @@ class IoCostQosSettings(Settings):
         return self
 
     def rule(self) -> CostQos:
-        """As the core takes it."""
+        """Return the rule as the core takes it."""
         return CostQos(
             self.enable,
             "user",
@@ -58,23 +58,23 @@ class IoCostQosSettings(Settings):
 
 
 class IoCostModelSettings(Settings):
-    """What a disk can do, as measured (`io.cost.model`)."""
+    """Measured capacity of a disk (`io.cost.model`)."""
 
     read_bps: Rate
-    """Bytes by second that it reads."""
+    """Bytes per second that the disk reads."""
     read_sequential_iops: Rate
-    """Reads by second, one behind the other."""
+    """Sequential reads per second."""
     read_random_iops: Rate
-    """Reads by second, anywhere."""
+    """Random reads per second."""
     write_bps: Rate
-    """Bytes by second that it writes."""
+    """Bytes per second that the disk writes."""
     write_sequential_iops: Rate
-    """Writes by second, one behind the other."""
+    """Sequential writes per second."""
     write_random_iops: Rate
-    """Writes by second, anywhere."""
+    """Random writes per second."""
 
     def rule(self) -> CostModel:
-        """As the core takes it."""
+        """Return the model as the core takes it."""
         return CostModel(
             "user",
             self.read_bps,
@@ -87,43 +87,43 @@ class IoCostModelSettings(Settings):
 
 
 class DiskClassSettings(Settings):
-    """What one class of disks is set to."""
+    """Settings of one class of disks."""
 
     wbt_us: Annotated[int, Field(ge=LEAVE_WBT, le=60_000_000)] | None = None
-    """Latency that write-back throttling keeps; 0: it is off, -1: it is left as it is. Not said: 75000 for disks that
-    rotate and virtual ones, 2000 for others."""
+    """Latency target of write-back throttling; 0: off, -1: unchanged. Not set: 75000 for rotating and virtual disks,
+    2000 for others."""
     qos: IoCostQosSettings | None = None
-    """What io.cost shall keep; not said: nothing is written."""
+    """Quality of service that io.cost maintains; not set: nothing is written."""
     model: Literal["auto"] | IoCostModelSettings | None = None
-    """What the disk can do: measured figures, or `auto` for the kernel's own; not said: nothing is written."""
+    """Capacity of the disk: measured figures, or `auto` for the kernel's own; not set: nothing is written."""
 
     def rule(self) -> DiskClassRules:
-        """As the core takes it."""
+        """Return the rules as the core takes them."""
         qos = None if self.qos is None else self.qos.rule()
         model = CostModel() if self.model == "auto" else None if self.model is None else self.model.rule()
         return DiskClassRules(self.wbt_us, qos, model)
 
 
 class DisksSettings(Settings):
-    """Write-back throttling and io.cost of whole disks, as Katalyst has it; `services.qrm.core.devices.disk_lines`."""
+    """Write-back throttling and io.cost of whole disks, as in Katalyst; `services.qrm.core.devices.disk_lines`."""
 
     wbt: bool = False
-    """Whether write-back throttling is set (`queue/wbt_lat_usec` of each disk)."""
+    """Sets write-back throttling (`queue/wbt_lat_usec` of each disk)."""
     io_cost: bool = False
-    """Whether io.cost is set (cgroup v2), for the classes below that say something of it."""
+    """Sets io.cost (cgroup v2), for the classes below that configure it."""
     check_wbt: bool = True
-    """Whether io.cost waits until write-back throttling is off: together they slow down the same writers."""
+    """Enables io.cost only while write-back throttling is off, because both together slow down the same writers."""
     hdd: DiskClassSettings = DiskClassSettings()
-    """Disks that rotate."""
+    """Rotating disks."""
     ssd: DiskClassSettings = DiskClassSettings()
-    """Disks that do not."""
+    """Solid state disks."""
     nvme: DiskClassSettings = DiskClassSettings()
     """NVMe."""
     virtio: DiskClassSettings = DiskClassSettings()
     """Disks of a virtual machine (vda)."""
 
     def rules(self) -> DiskRules:
-        """As the core takes them."""
+        """Return the rules as the core takes them."""
         classes = {"hdd": self.hdd, "ssd": self.ssd, "nvme": self.nvme, "virtio": self.virtio}
         said = {kind: one.rule() for kind, one in classes.items()}
         return DiskRules(self.wbt, self.io_cost, self.check_wbt, said)

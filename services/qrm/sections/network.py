@@ -1,4 +1,4 @@
-"""The settings of the network say which id the packets of a class of pods have."""
+"""Settings of the network: packet ids by class of pods."""
 
 from collections.abc import Mapping
 from typing import Annotated
@@ -12,23 +12,22 @@ ClassId = Annotated[int, Field(ge=0, lt=1 << 32)]
 
 
 class NetClassSettings(Settings):
-    """Ids of packets by class of pods, for others' filters (`net_cls.classid`, cgroup v1); 0: none. The id of the tc
-    class a:b is 65536 a + b.
-    """
+    """Packet ids by class of pods, for filters of others (`net_cls.classid`, cgroup v1); 0: none. The id of the tc
+    class a:b is 65536 a + b."""
 
     enabled: bool = False
-    """Whether they are written; a kernel, or a cgroup version, without the file is the condition KernelLacks."""
+    """Writes the ids; on a kernel or cgroup version without the file the condition is KernelLacks."""
     dedicated_cores_id: ClassId = 0
     """Pods with CPUs of their own (LSE and LSR)."""
     shared_cores_id: ClassId = 0
-    """Tenants without (LS)."""
+    """Other tenants (LS)."""
     reclaimed_cores_id: ClassId = 0
     """Batch work (BE)."""
     system_cores_id: ClassId = 0
     """Pods of the node itself (SYSTEM)."""
 
     def rules(self) -> Mapping[QosClass, int]:
-        """As the core takes them; none where it is off."""
+        """Return the ids as the core takes them; empty if they are off."""
         ids: dict[QosClass, int] = {
             "dedicated_cores": self.dedicated_cores_id,
             "shared_cores": self.shared_cores_id,

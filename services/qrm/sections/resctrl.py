@@ -1,4 +1,4 @@
-"""The settings of resctrl say which part of caches and memory bandwidth a class of pods may use."""
+"""Settings of resctrl: shares of caches and memory bandwidth by class of pods."""
 
 from collections.abc import Mapping
 from typing import Annotated, Self
@@ -20,44 +20,45 @@ Bandwidth = Annotated[int, Field(ge=0, le=1 << 24)]
 
 
 class BandwidthClass(Settings):
-    """What the loop does with one class of pods."""
+    """How the control loop treats one class of pods."""
 
     throttled: bool = False
-    """Whether its bandwidth is bounded; else only what it uses is counted."""
+    """Bounds the bandwidth of the class; if false, its use is only measured."""
     cross_domain: bool = False
-    """Whether its tasks use the memory of other domains, so that a bound of one domain is felt at another's memory."""
+    """The tasks of the class use memory of other domains, so a bound on one domain also reduces traffic at another."""
     capacity_percent: Annotated[int, Field(ge=1, le=100)] = 100
-    """How much of its capacity a domain is reckoned with while the class is active there, in percent."""
+    """Share of its capacity that a domain counts with while the class is active there, in percent."""
     target_ccd_mb_s: Bandwidth = 0
-    """What the busiest of its L3 caches is led to, a tenth of the distance in each pass; 0: no such cap."""
+    """Target for the busiest L3 cache of the class, approached by a tenth of the distance in each pass; 0: no such
+    cap."""
 
 
 class BandwidthSettings(Settings):
-    """Memory bandwidth of classes, bounded each second by what is measured; `services.qrm.core.resctrl.steering`."""
+    """Memory bandwidth by class, bounded each second from measurements; `services.qrm.core.resctrl.steering`."""
 
     enabled: bool = False
-    """Whether it is; a machine that does not count it is the condition BandwidthNotSteered."""
+    """Bounds memory bandwidth; on a machine that cannot measure it the condition is BandwidthNotSteered."""
     capacity_mb_s: Bandwidth = 0
-    """What the memory of one domain gives: of a NUMA node, or of those that share an L3 cache. Measure it, for nothing
-    tells it. At least 10000 where this is on."""
+    """Memory bandwidth of one domain: of a NUMA node, or of the CPUs that share an L3 cache. Measure it, because the
+    machine does not report it. At least 10000 if the loop is on."""
     period_s: Seconds = 1.0
-    """Time between two passes."""
+    """Seconds between two passes."""
     hold_s: Seconds = 10.0
-    """How long a bound stays while a counter of its domain is silent; then it is the least."""
+    """How long a bound stays while a counter of its domain is silent; afterwards the lowest bound applies."""
     active_mb_s: Bandwidth = 1_000
-    """From so much on a class counts as active in a domain."""
+    """Bandwidth from which a class counts as active in a domain."""
     least_ccd_mb_s: Annotated[int, Field(ge=1, le=1 << 24)] = 4_000
-    """Least that a class may move through one L3 cache."""
+    """Lowest bound of a class on one L3 cache."""
     most_ccd_mb_s: Bandwidth = 0
-    """Most that a throttled class may move through one L3 cache; 0: no such bound."""
+    """Highest bandwidth of a throttled class on one L3 cache; 0: no such bound."""
     remote_limit_mb_s: Bandwidth = 15_000
-    """More than this of what a domain's cores get from other domains is not counted."""
+    """Traffic of a domain's cores from other domains above this amount is not counted."""
     cap_percent: Annotated[int, Field(ge=LEAST_CAP_PERCENT, le=100)] = 50
-    """A bound is at least so much of what is wanted, however much more than it the last one came to, in percent."""
+    """Lowest bound as a share of the wanted bandwidth, in percent, however large the last overshoot was."""
     dedicated_cores: BandwidthClass = BandwidthClass()
     """Pods with CPUs of their own (LSE and LSR)."""
     shared_cores: BandwidthClass = BandwidthClass()
-    """Tenants without (LS)."""
+    """Other tenants (LS)."""
     reclaimed_cores: BandwidthClass = BandwidthClass(throttled=True)
     """Batch work (BE)."""
 
@@ -75,11 +76,11 @@ class BandwidthSettings(Settings):
 
     @property
     def throttled(self) -> tuple[QosClass, ...]:
-        """The classes that are bounded."""
+        """Return the classes that are bounded."""
         return tuple(qos for qos, one in self._classes().items() if one.throttled)
 
     def rules(self) -> SteeringRules:
-        """As the core takes them."""
+        """Return the rules as the core takes them."""
         own = {GROUP_OF[qos]: one for qos, one in self._classes().items()}
         bounds = (self.least_ccd_mb_s, self.most_ccd_mb_s)
         return SteeringRules(
@@ -107,12 +108,12 @@ class BandwidthSettings(Settings):
 
 
 class ResctrlClass(Settings):
-    """What the tasks of one class may use of the L3 cache and of the memory bandwidth."""
+    """Share of L3 cache and memory bandwidth of one class."""
 
     start_percent: Percent = 0
-    """Where its part of the cache's ways begins, in percent, rounded up to a whole way."""
+    """Start of its share of the cache ways, in percent, rounded up to a whole way."""
     end_percent: Annotated[int, Field(ge=1, le=100)] = 100
-    """Where it ends, in percent, rounded up to a whole way."""
+    """End of its share of the cache ways, in percent, rounded up to a whole way."""
     bandwidth_percent: Annotated[int, Field(ge=1, le=100)] = 100
     """Its memory bandwidth, in percent, rounded up to a step of the hardware; 100: no bound."""
 
@@ -123,24 +124,24 @@ class ResctrlClass(Settings):
         return self
 
     def rule(self) -> CacheShare:
-        """As the core takes it."""
+        """Return the share as the core takes it."""
         return CacheShare(**self.model_dump())
 
 
 class ResctrlSettings(Settings):
-    """Cache and memory bandwidth by class, as Koordinator has it; `services.qrm.core.resctrl.shares`."""
+    """Cache and memory bandwidth by class, as in Koordinator; `services.qrm.core.resctrl.shares`."""
 
     enabled: bool = False
-    """Whether groups of resctrl are kept; a machine without it is the condition KernelLacks."""
+    """Maintains resctrl groups; on a machine without resctrl the condition is KernelLacks."""
     dedicated_cores: ResctrlClass = ResctrlClass()
     """Pods with CPUs of their own (LSE and LSR)."""
     shared_cores: ResctrlClass = ResctrlClass()
-    """Tenants without (LS)."""
+    """Other tenants (LS)."""
     reclaimed_cores: ResctrlClass = ResctrlClass(end_percent=30)
     """Batch work (BE)."""
 
     bandwidth: BandwidthSettings = BandwidthSettings()
-    """Bandwidth bounded by what is measured, in place of the percents above; off unless `enabled`."""
+    """Bandwidth bounded from measurements instead of by the percentages above; off unless `enabled`."""
 
     @model_validator(mode="after")
     def _groups_are_kept(self) -> Self:
@@ -149,7 +150,7 @@ class ResctrlSettings(Settings):
         return self
 
     def rules(self) -> ResctrlRules:
-        """As the core takes them; none where it is off."""
+        """Return the rules as the core takes them; empty if resctrl is off."""
         if not self.enabled:
             return ResctrlRules()
         shares: dict[QosClass, ResctrlClass] = {

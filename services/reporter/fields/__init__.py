@@ -1,1 +1,1 @@
-"""Fields make the node's object: one file each, with one public object `FIELD`, found by scanning this folder."""
+"""Report fields: parts of the node's object, one file each, found by scanning this folder for `FIELD`."""

@@ -1,7 +1,7 @@
-"""Report Koordinator's batch resources, where they are offered: batch-cpu and batch-memory under both prefixes.
+"""Report Koordinator's batch resources, if the node offers them: batch-cpu and batch-memory under both prefixes.
 
-They stand beside Katalyst's names in `status.resources`, from where they come to the Node. A node that offers none
-leaves them out: that is not an offer of 0.
+They are listed next to Katalyst's names in `status.resources`, from which they are copied to the Node. A node that
+offers none leaves them out, which differs from an offer of 0.
 
 Facts: docs/facts/koordinator.md#batch-resources.
 """
@@ -17,14 +17,14 @@ from shared.contracts.pod import BATCH_ALIASES, BATCH_CPU, BATCH_MEMORY
 
 
 class BatchFieldSettings(FieldSettings):
-    """Which falls are too small to be written at once: what tenants use moves with every sample."""
+    """Which falls are too small to be written at once, because use moves with every sample."""
 
     urgent_fall_percent: Annotated[int, Field(ge=0, le=100)] = 5
-    """A fall by more than this percent of what was written is written at once; all else waits for the refresh."""
+    """A fall by more than this percent of the written value is written at once; other changes wait for the refresh."""
 
 
 def fragment(view: FieldView, _settings: BatchFieldSettings) -> Fragment | None:
-    """What is offered; None where nothing is."""
+    """Return what is offered; None if nothing is."""
     if view.batch is None:
         return None
     amounts = {
@@ -36,12 +36,12 @@ def fragment(view: FieldView, _settings: BatchFieldSettings) -> Fragment | None:
 
 
 def urgent(before: Fragment | None, now: Fragment | None, settings: BatchFieldSettings) -> bool:
-    """A fall that matters; coming and going."""
+    """Return whether an amount fell by more than may wait, appeared or disappeared."""
     return fell(before, now, (BATCH_CPU, BATCH_MEMORY), settings)
 
 
 def fell(before: Fragment | None, now: Fragment | None, names: Iterable[str], settings: BatchFieldSettings) -> bool:
-    """Whether one of these amounts fell by more than may wait; coming and going."""
+    """Return whether one of these amounts fell by more than may wait, appeared or disappeared."""
     if before is None or now is None:
         return before is not now
     kept = 100 - settings.urgent_fall_percent

@@ -1,7 +1,7 @@
-"""Report the node's conditions: `status.conditions`, from the services' health and the newest allocation.
+"""Report the node's conditions in `status.conditions`, from the services' health and the newest allocation.
 
-Type, status and reason are stable words; the message may hold numbers, so a change of it alone is not urgent. Whether
-the agent runs at all is central's to report (AgentReady, AgentNotFound): a dead agent reports nothing.
+Type, status and reason are fixed words. The message may contain numbers, so a change of the message alone is not
+urgent. Central reports whether the agent runs at all (AgentReady, AgentNotFound), because a dead agent reports nothing.
 """
 
 from typing import Any
@@ -11,8 +11,8 @@ from shared.contracts.allocation import Allocation
 
 
 def fragment(view: FieldView) -> Fragment | None:
-    """ServicesReady; ConfigRefused, NodeStrategyUnread and HostApplicationUnmeasured where there is one;
-    AllocationFresh and AllocationApplied; and what qrm and the reporter say of their own work."""
+    """Return ServicesReady; ConfigRefused, NodeStrategyUnread and HostApplicationUnmeasured if they apply;
+    AllocationFresh and AllocationApplied; and the conditions of qrm and the reporter."""
     found = [_services_ready(view), _config_refused(view), _node_strategy_unread(view), *_allocation(view), *_own(view),
              _applications_unmeasured(view)]  # fmt: skip
     conditions = [row | {"lastHeartbeatTime": _time(view)} for row in found if row is not None]
@@ -20,7 +20,7 @@ def fragment(view: FieldView) -> Fragment | None:
 
 
 def urgent(before: Fragment | None, now: Fragment | None, _settings: FieldSettings) -> bool:
-    """A condition came, went, or changed its status or reason."""
+    """Return whether a condition appeared, disappeared, or changed its status or reason."""
     return _facts(before) != _facts(now)
 
 
@@ -35,7 +35,7 @@ def _services_ready(view: FieldView) -> dict[str, str] | None:
 
 
 def _config_refused(view: FieldView) -> dict[str, str] | None:
-    """Nothing while every service works with the newest configuration."""
+    """Return a condition unless every service works with the newest configuration."""
     refused = [
         f"{s.service}: revision {s.config_refused.revision}: {s.config_refused.why}"
         for s in view.services
@@ -47,14 +47,14 @@ def _config_refused(view: FieldView) -> dict[str, str] | None:
 
 
 def _node_strategy_unread(view: FieldView) -> dict[str, str] | None:
-    """Nothing while all that the Node says of its own colocation is followed."""
+    """Return a condition unless everything that the Node says about its own colocation is followed."""
     if not view.node_unread:
         return None
     return _row("NodeStrategyUnread", True, "Unread", f"correct or remove on the Node: {'; '.join(view.node_unread)}")
 
 
 def _applications_unmeasured(view: FieldView) -> dict[str, str] | None:
-    """Nothing while every application outside of pods that the settings name has figures, or no sample is new."""
+    """Return a condition unless every configured application outside of pods has figures, or no sample is new."""
     unmeasured = view.sample.unmeasured_applications if view.sample is not None and view.sample_fresh else ""
     if not unmeasured:
         return None
@@ -103,7 +103,7 @@ def _facts(document: Any) -> list[tuple[str, str, str]]:
 
 
 def watches(view: FieldView) -> object:
-    """What decides which conditions there are, their status and their reason; not what they say."""
+    """Return what decides which conditions exist, their status and their reason, without their messages."""
     allocation, sample = view.allocation, view.sample
     return (
         [(one.service, one.ok, one.config_refused is None) for one in view.services],

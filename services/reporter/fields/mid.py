@@ -1,7 +1,7 @@
-"""Report Koordinator's mid resources, where they are offered: mid-cpu and mid-memory.
+"""Report Koordinator's mid resources, if the node offers them: mid-cpu and mid-memory.
 
-They stand beside the batch resources in `status.resources`, from where they come to the Node. A node that offers none
-leaves them out: that is not an offer of 0.
+They are listed next to the batch resources in `status.resources`, from which they are copied to the Node. A node that
+offers none leaves them out, which differs from an offer of 0.
 
 Facts: docs/facts/koordinator-batch.md#amount-of-a-mid-resource.
 """
@@ -17,7 +17,7 @@ class MidFieldSettings(BatchFieldSettings):
 
 
 def fragment(view: FieldView, _settings: MidFieldSettings) -> Fragment | None:
-    """What is offered; None where nothing is."""
+    """Return what is offered; None if nothing is."""
     if view.mid is None:
         return None
     amounts = {MID_CPU: format_units(view.mid.cpu_millis), MID_MEMORY: format_units(view.mid.memory_bytes)}
@@ -25,7 +25,7 @@ def fragment(view: FieldView, _settings: MidFieldSettings) -> Fragment | None:
 
 
 def urgent(before: Fragment | None, now: Fragment | None, settings: MidFieldSettings) -> bool:
-    """A fall that matters; coming and going."""
+    """Return whether an amount fell by more than may wait, appeared or disappeared."""
     return fell(before, now, (MID_CPU, MID_MEMORY), settings)
 
 

@@ -1,6 +1,6 @@
-"""Report usage: `status.nodeMetricStatus` of node, NUMA nodes and QoS classes.
+"""Report use in `status.nodeMetricStatus`: of the node, its NUMA nodes and its QoS classes.
 
-Usage moves with every sample, so a change of it is never urgent: it is written with the next refresh.
+Use moves with every sample, so a change is never urgent: it is written with the next refresh.
 
 Facts: docs/facts/katalyst-cluster.md#customnoderesource.
 """
@@ -16,7 +16,7 @@ QOS_OF_POOL = {pool: qos for qos, pool in POOL_OF_QOS.items()}
 
 
 def fragment(view: FieldView) -> Fragment | None:
-    """Usage by the newest sample; None where that is too old, because usage does not keep."""
+    """Return the use of the newest sample; None if the sample is stale."""
     if view.sample is None or not view.sample_fresh:
         return None
     status: dict[str, Any] = {}
@@ -72,7 +72,7 @@ def _difference(total: int | None, rest: int | None) -> int | None:
 
 
 def _watches(_view: FieldView) -> None:
-    """Nothing is urgent."""
+    """Nothing here is urgent."""
 
 
 FIELD = ReportField(FieldSettings, plain(fragment), _never, _watches)

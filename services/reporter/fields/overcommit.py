@@ -1,5 +1,5 @@
-"""Report how far the node itself can bear to be over-committed, and what kubelet binds to pods, as annotations that
-central and Katalyst read.
+"""Report the over-commitment that the node can bear, and kubelet's managers, as annotations for central and
+Katalyst.
 
 Facts: docs/facts/katalyst-overcommit.md#annotations.
 """
@@ -9,7 +9,7 @@ from shared.contracts.kube.overcommit import set_ratio_key
 
 
 def fragment(view: FieldView) -> Fragment | None:
-    """One annotation for each resource of which it is known, and of kubelet's managers."""
+    """Return one annotation per resource with a known ratio, and the annotations of kubelet's managers."""
     annotations = {set_ratio_key(name): f"{ratio:.2f}" for name, ratio in view.bearable}
     if view.binding is not None:
         annotations |= view.binding.annotations

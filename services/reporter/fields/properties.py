@@ -1,4 +1,4 @@
-"""Report what the machine has and what runs on it: `spec.nodeResourceProperties`.
+"""Report the machine's resources and Sublet's version in `spec.nodeResourceProperties`.
 
 Facts: docs/facts/katalyst-cluster.md#customnoderesource.
 """
@@ -14,7 +14,8 @@ from shared.core.cpus.cpuset import CpuSet
 
 
 def fragment(view: FieldView) -> Fragment | None:
-    """Counts of NUMA nodes and CPUs, and total memory, each only where the sample says it; version and revision."""
+    """Return the counts of NUMA nodes and CPUs and the total memory, as far as the sample has them; version and
+    revision."""
     properties = [*_machine(view.sample), *_agent(view.build)]
     return {"spec": {"nodeResourceProperties": properties}} if properties else None
 
@@ -36,7 +37,7 @@ def _machine(sample: NodeSample | None) -> list[dict[str, Any]]:
 
 
 def _agent(build: Build | None) -> list[dict[str, Any]]:
-    """A revision only where the build recorded one."""
+    """Return version and revision; the revision only if the build recorded one."""
     if build is None:
         return []
     words = {AGENT_VERSION: build.version, AGENT_REVISION: build.revision}

@@ -1,8 +1,8 @@
 """Report what the node offers to reclaimed pods: CPU and memory, as capacity and as allocatable.
 
-The older place (`resourceAllocatable`) has the older names exactly as Katalyst's quick start shows them; today's place
+The older place (`resourceAllocatable`) has the older names as in Katalyst's quick start; the current place
 (`resources.allocatable`) has both spellings (docs/facts/katalyst-cluster.md#two-spellings). Capacity is what is
-applied. Allocatable is what pods may be placed on: the same, but a rise shows there smoothed.
+applied. Allocatable is what schedulers may use: the same, except that a rise is smoothed.
 """
 
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from shared.contracts.pod import ALIASES, TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLA
 
 
 class ReclaimedSettings(FieldSettings):
-    """Which rises are too small to be written at once; a fall never is.
+    """Which rises are too small to be written at once; a fall is always written at once.
 
     Facts: docs/facts/katalyst-cpu.md#reported-headroom.
     """
@@ -27,7 +27,7 @@ class ReclaimedSettings(FieldSettings):
 
 
 def fragment(view: FieldView, _settings: ReclaimedSettings) -> Fragment | None:
-    """The offer of the newest allocation; left out as long as no allocation was ever received."""
+    """Return the offer of the newest allocation; None before the first allocation."""
     if view.allocation is None:
         return None
     applied = Offered(view.allocation.reclaimed_cpu_millis, view.allocation.reclaimed_memory_bytes)
@@ -53,7 +53,7 @@ def _aliased(amounts: dict[str, str]) -> dict[str, str]:
 
 
 def urgent(before: Fragment | None, now: Fragment | None, settings: ReclaimedSettings) -> bool:
-    """A fall, at once and however small; a rise from the minimum step on; coming and going."""
+    """Return whether the offer fell at all, rose by the minimum step, appeared or disappeared."""
     if before is None or now is None:
         return before is not now
     steps = {

@@ -1,9 +1,9 @@
-"""Report where CPUs, memory and pods lie: `status.topologyZone`, and the older `status.topologyStatus`.
+"""Report the location of CPUs, memory and pods: `status.topologyZone`, and the older `status.topologyStatus`.
 
-Both shapes: docs/facts/katalyst-cluster.md#customnoderesource. Where the sample does not say the socket of a NUMA node,
-the NUMA zones stand at the top, and the older shape, which starts at sockets, is left out. Each NUMA zone has its share
-of the offered CPU, by its CPUs of the reclaimed pool, and of the batch resources where `reporter.batch.by_numa` says
-so; the older shape has no such shares.
+Both shapes: docs/facts/katalyst-cluster.md#customnoderesource. If the sample does not name the socket of a NUMA node,
+the NUMA zones are top-level, and the older shape, which starts at sockets, is left out. Each NUMA zone has its share of
+the offered CPU, according to its CPUs of the reclaimed pool, and of the batch resources if `reporter.batch.by_numa` is
+set; the older shape has no such shares.
 """
 
 from typing import Any
@@ -14,11 +14,11 @@ from shared.contracts.kube.quantities import format_millis, format_units
 from shared.contracts.pod import BATCH_CPU, BATCH_MEMORY, RECLAIMED_CPU, RECLAIMED_MEMORY, Pod
 
 OFFERS = (RECLAIMED_CPU, BATCH_CPU, BATCH_MEMORY)
-"""They move with every sample: the fields that offer them for the node say what cannot wait."""
+"""Resources that move with every sample: the fields that report them decide what is urgent."""
 
 
 def fragment(view: FieldView) -> Fragment | None:
-    """The zones, ascending by number; None where the sample names no NUMA node."""
+    """Return the zones, ascending by number; None if the sample names no NUMA node."""
     if view.sample is None or not view.sample.numas:
         return None
     numas = list(numa_zones(view.sample, view.allocation))
@@ -44,7 +44,8 @@ def fragment(view: FieldView) -> Fragment | None:
 
 
 def _reclaimed(view: FieldView) -> dict[int, dict[str, dict[str, str]]]:
-    """Shares of the reported offer and of the applied one, by NUMA node; empty where no CPU of the pool is known."""
+    """Return the shares of the reported offer and of the applied one, by NUMA node; empty if no CPU of the pool is
+    known."""
     if view.allocation is None or view.sample is None:
         return {}
     applied = view.allocation.reclaimed_cpu_millis
@@ -62,7 +63,8 @@ def _reclaimed(view: FieldView) -> dict[int, dict[str, dict[str, str]]]:
 
 
 def _batch(view: FieldView, number: int) -> dict[str, str]:
-    """Shares of the batch resources, also of a NUMA node that has memory alone: without them sums would be wrong."""
+    """Return the shares of the batch resources. A NUMA node that has only memory counts as well, so that sums are
+    right."""
     share = view.batch_by_numa.get(number, NumaShare(None, None))
     amounts = {BATCH_CPU: share.cpu_millis, BATCH_MEMORY: share.memory_bytes}
     return {name: format_units(amount) for name, amount in amounts.items() if amount is not None}
@@ -81,7 +83,7 @@ def _zone(
 
 
 def _facts(zone: NumaZone, *, applied: bool) -> dict[str, Any]:
-    """Capacity of one NUMA node; allocatable and allocations only where an allocation says what is in force."""
+    """Return the capacity of one NUMA node; allocatable and allocations only if an allocation is known."""
     capacity = {} if zone.cpus is None else {"cpu": format_units(zone.cpus)}
     if zone.memory_bytes is not None:
         capacity["memory"] = format_units(zone.memory_bytes)
@@ -98,7 +100,7 @@ def _facts(zone: NumaZone, *, applied: bool) -> dict[str, Any]:
 
 
 def _requests(pod: Pod) -> dict[str, str]:
-    """What the pod asked for; a resource it did not name is left out."""
+    """Return the pod's requests; a resource that it does not name is left out."""
     if pod.qos == "reclaimed_cores":
         asked = {RECLAIMED_CPU: format_units(pod.cpu_request_millis)}
         memory = RECLAIMED_MEMORY
@@ -112,7 +114,7 @@ def _requests(pod: Pod) -> dict[str, str]:
 
 
 def urgent(before: Fragment | None, now: Fragment | None, _settings: FieldSettings) -> bool:
-    """Any change but that of shares of offers: the fields `reclaimed` and `batch` say when those must be written."""
+    """Return whether anything but the offers' shares changed; the fields `reclaimed` and `batch` decide for those."""
     return before != now and changed(_without_offer(before), _without_offer(now))
 
 
@@ -127,7 +129,7 @@ def _without_offer(value: Any, *, resources: bool = False) -> Any:
 
 
 def watches(view: FieldView) -> object:
-    """Where everything lies; not how much is offered of it."""
+    """Return where everything is located, without the offered amounts."""
     sample, allocation = view.sample, view.allocation
     return (
         sample and [(one.numa, one.socket, one.cpus, one.memory_total_bytes) for one in sample.numas],
