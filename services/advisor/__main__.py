@@ -1,4 +1,4 @@
-"""`python -m services.advisor` runs the advisor alone in its process."""
+"""`python -m services.advisor` runs only the advisor in its process."""
 
 from services.advisor.main import PLAN
 from shared.adapters.process import main

@@ -1,8 +1,8 @@
-"""`AdvisorApp` answers each sample with an advice at once, and repeats the last advice while no sample comes.
+"""`AdvisorApp` answers each sample with an advice at once, and repeats the last advice while no sample arrives.
 
-When samples stop, one cautious advice follows and then silence, so that qrm's lease runs out
-(docs/facts/safety-rules.md#rule-1-absent-is-not-zero). A policy that fails, or needs too long, is passed over for a
-while: canonical decides, and the health says so.
+When samples stop, it publishes one cautious advice and then nothing, so that qrm's lease expires
+(docs/facts/safety-rules.md#rule-1-absent-is-not-zero). If a policy fails or is too slow, canonical replaces it for a
+while, and the health says so.
 """
 
 from collections.abc import Collection, Mapping
@@ -51,7 +51,7 @@ class _Input:
 
     @property
     def based_on(self) -> tuple[str, ...]:
-        """What an advice names as its input."""
+        """Return the messages on which an advice is based."""
         return (self.sample.ref,)
 
 
@@ -82,7 +82,8 @@ class AdvisorApp:
         self._profiles = HeardProfiles(context.wire)
 
     async def run(self) -> None:
-        """Work until cancelled: at once on a sample, else when the advice is due again or its input grows too old."""
+        """Run until cancelled: at once for a sample, otherwise when the advice must be repeated or its input becomes
+        stale."""
         self._recall_past()
         samples = await self._wire.newest(NodeSample)
         self._allocations = await self._wire.newest(Allocation)
@@ -115,7 +116,7 @@ class AdvisorApp:
             await self._publish()
 
     def _wait_s(self) -> float:
-        """How long to wait for a sample before there is something to do without one."""
+        """Return how long to wait for a sample before something must be done without one."""
         settings = self._choice.settings
         if self._input is None or not self._input.view.fresh:
             return settings.period_s
@@ -208,7 +209,7 @@ class AdvisorApp:
         log.warning("policy.passed_over", policy=self._choice.policy.name, reason=reason, why=why)
 
     async def _publish(self) -> None:
-        """Publish the last decision; its page cache is dropped by the first message alone, not by repetitions."""
+        """Publish the last decision. Only the first message asks to drop page cache, not its repetitions."""
         if self._round is None or self._input is None:
             return
         self._advice = self._wire.stamp(

@@ -1,4 +1,4 @@
-"""`HeardProfiles` keeps what central tells of the services of this node's pods, for as long as it may be used."""
+"""`HeardProfiles` keeps the service profiles that central publishes for this node's pods, until they expire."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -11,7 +11,7 @@ from shared.wire import Newest, Wire
 
 
 class HeardProfiles:
-    """Listens once the settings say so. What was never told, or too long ago, is as if no pod had a profile."""
+    """Subscribes once the settings enable it. A profile that was never received, or has expired, counts as none."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire
@@ -19,7 +19,7 @@ class HeardProfiles:
         self._read: tuple[ServiceProfiles, Mapping[str, PodProfile]] | None = None
 
     async def listen(self, settings: HeardProfileSettings) -> None:
-        """Begin to hear central, where that is wanted and not done yet."""
+        """Subscribe to central's profiles, if enabled and not done yet."""
         if settings.enabled and self._told is None:
             self._told = await self._wire.newest(ServiceProfiles)
 
@@ -44,7 +44,7 @@ class HeardProfiles:
         )
 
     def state(self, settings: HeardProfileSettings, uids: Collection[str]) -> Mapping[str, Any] | None:
-        """What is in force, for who asks; None where services have no say."""
+        """Return the profiles in force for these pods; None if profiles are off."""
         if not settings.enabled:
             return None
         told = self._told.value if self._told else None

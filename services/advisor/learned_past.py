@@ -21,12 +21,12 @@ KEEP_S = 600.0
 """Time between two writes; a kill loses what was learned since."""
 MAX_PAST_BYTES = 4 << 20
 MOST_STATES = 256
-"""Regions of which a state is kept: those that were judged last."""
+"""Most regions whose state is kept: the last ones that were judged."""
 _SHOWN_CHARACTERS = 200
 
 
 class LearnedPast:
-    """What one policy knows of each region, and the file where it is kept."""
+    """What one policy has learned about each region, and the file that stores it."""
 
     def __init__(self, file: Past | None) -> None:
         self._file, self._kept_at_s = file, 0.0
@@ -39,7 +39,7 @@ class LearnedPast:
         return self._states
 
     def learn(self, policy: Policy[Any, Any], done: Round) -> None:
-        """Take the states of a round that this policy decided; what another one decided tells nothing of them."""
+        """Adopt the states of a round that this policy decided; a round of another policy says nothing about them."""
         if policy.past is None or done.policy != policy.name:
             return
         newest = done.states
@@ -67,7 +67,7 @@ class LearnedPast:
             log.warning("past.not_recalled", policy=policy.name, why=why)
 
     def save(self, policy: Policy[Any, Any], now_s: float, wall_s: float) -> None:
-        """Write what was learned since the last write; without news the file stays as it is, and as old."""
+        """Write what was learned since the last write; if nothing was, leave the file and its age unchanged."""
         # Also where it fails: the next try is as far away.
         self._kept_at_s = now_s
         if self._file is None or policy.past is None or not self._is_news:
@@ -86,7 +86,7 @@ class LearnedPast:
 
 
 def _guarded(call: Callable[[], T]) -> T:
-    """What a policy answers.
+    """Call a policy's function and return its result.
 
     Raises:
         Refused: `policy_raised`.

@@ -1,4 +1,4 @@
-"""The advisor's ports say what it needs of the world beside bus and clock."""
+"""Ports of the advisor: what it needs besides bus and clock."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from shared.ports import Past
 
 @dataclass(frozen=True, slots=True)
 class AdvisorPorts:
-    """What `main` reads of the machine once, before the advisor starts, and the file of its past."""
+    """The topology, which `main` reads once before the advisor starts, and the file of the policy's past."""
 
     topology: Topology
-    """CPUs by core and NUMA node; which of them are online says each sample."""
+    """CPUs by core and NUMA node; each sample says which of them are online."""
     past: Past | None = None
     """Where what the policy has learned is kept for the next life; None: nowhere."""

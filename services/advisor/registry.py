@@ -24,15 +24,16 @@ def known_policies() -> dict[str, Policy[Any, Any]]:
 
 
 def outside_policies(taken: Iterable[str]) -> dict[str, EntryPoint]:
-    """What wheels have registered, by name, ascending; a name that is taken by a file of ours is not theirs."""
+    """Return the policies that wheels have registered, by name, ascending, without names that files of ours already
+    use."""
     return POLICIES.outside(taken)
 
 
 def load(point: EntryPoint) -> Policy[Any, Any]:
-    """The policy that an entry point names.
+    """Load the policy that an entry point names.
 
     Raises:
-        Refused: `policy_broken`, it cannot be imported, or is no policy of that name; the message says which.
+        Refused: `policy_broken`: it cannot be imported, or is no policy of that name; the message says which.
     """
     policy = POLICIES.load(point)
     if policy.name != point.name:
@@ -43,6 +44,6 @@ def load(point: EntryPoint) -> Policy[Any, Any]:
 
 
 def unknown(name: str, known: Iterable[str], *, selected: bool) -> SettingProblem:
-    """What to say of a policy that is in no folder and no wheel: one that is selected, or has settings."""
+    """Describe a selected or configured policy that is in no folder and no wheel."""
     path, value = (("advisor", "policy"), f" = {name!r}") if selected else (("advisor", "policies", name), "")
     return SettingProblem(path, f"{value}: no such policy; {did_you_mean(name, sorted(known))}")

@@ -1,4 +1,4 @@
-"""`python -m services.central`: the central alone in its process."""
+"""`python -m services.central` runs only central in its process."""
 
 from services.central.main import PLAN
 from shared.adapters.process import main

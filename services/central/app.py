@@ -1,6 +1,7 @@
-"""Central hears every node, judges which are silent, and keeps streams, bucket and configuration.
+"""Central receives every node's heartbeats, decides which nodes are silent, and maintains streams, bucket and
+configuration.
 
-No other service makes streams or writes the bucket.
+Only central creates streams and writes the bucket.
 """
 
 import asyncio
@@ -51,7 +52,7 @@ LISTED_NODES = 200  # of the nodes that are not ready, in the answer to `ask`: i
 
 
 class CentralApp:
-    """Listens to every node, judges nobody while the bus is suspect, and hands out configuration."""
+    """Receives heartbeats, suspends judgement while the bus is suspect, and distributes configuration."""
 
     def __init__(self, context: Context, ports: CentralPorts, settings: CentralSettings) -> None:
         self._wire, self._clock = context.wire, context.clock
@@ -89,11 +90,12 @@ class CentralApp:
 
     @property
     def _leading(self) -> bool:
-        """Whether this one may write: alone, or as the one of several that leads."""
+        """Whether this central may write: it is the only one, or the leader."""
         return self._cluster is None or self._cluster.leading
 
     def _begin_to_lead(self) -> None:
-        """Begin with a full detection window, and compare the bucket anew: another central may have written it."""
+        """Begin with a full detection window, and compare the bucket again, because another central may have written
+        it."""
         self._probe = self._probe.restarted(self._clock.monotonic())
         self._config.forget()
 
@@ -189,11 +191,11 @@ class CentralApp:
 
     @property
     def _revision(self) -> int:
-        """The newest revision that is known here: one that does not lead hears of it as every service does."""
+        """The newest known revision. A central that does not lead learns it from the bus, as every service does."""
         return max(self._config.revision, self._wire.config_rev)
 
     def health(self) -> ServiceHealth:
-        """Well while the streams are there and central hears itself."""
+        """Report well while the streams exist and central receives its own probe."""
         now_s = self._clock.monotonic()
         why = self._streams.failure if self._leading else ""
         if not why and self._cluster is not None:

@@ -1,4 +1,4 @@
-"""The controllers that need an API server: every central observes, the leader alone writes, until its lease ends."""
+"""Controllers that need an API server: every central observes, and only the leader writes, until its lease ends."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
@@ -23,14 +23,14 @@ LISTED = 100
 
 @dataclass(frozen=True, slots=True)
 class LeaderControllers:
-    """What works while this central leads."""
+    """The controllers that run while this central leads."""
 
     nodes: NodeController
     configs: ConfigController
     slo: NodeSloController | None = None
     """Of NodeSLO objects; None where Koordinator's ConfigMap is not followed."""
     further: Mapping[str, LeaderController] = field(default_factory=dict)
-    """By name, those that have their own objects and need nothing of the others."""
+    """Further controllers by name, which have their own objects and are independent of the others."""
 
 
 class ClusterControllers:
@@ -79,7 +79,7 @@ class ClusterControllers:
             tasks.create_task(self.leader.run(lead), name="central-leader")
 
     def wake(self) -> None:
-        """A node says something new of its configuration, which a pass must see."""
+        """Wake the configuration pass, because a node reports new configuration state."""
         self._configs.wake()
 
     def nodes(self) -> Mapping[str, NodeSeen] | None:
@@ -87,7 +87,7 @@ class ClusterControllers:
         return self._nodes.nodes()
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
-        """What the bus tells of the nodes."""
+        """Hand over what the bus says about the nodes."""
         self._nodes.observe(ledger, assessment, rules, bus_well=bus_well)
 
     def failure(self) -> str:
@@ -102,7 +102,7 @@ class ClusterControllers:
         return self._configs.failure or self._configs.slo_failure or self._further_failure()
 
     def state(self) -> dict[str, Any]:
-        """Who leads, what is refused, and every node that is not simply ready, with the reason."""
+        """Return the leader, refused objects, and every node that is not simply ready, with the reason."""
         not_done = sorted({**self._configs.not_done, **self._nodes.not_done}.items())
         return {
             "leader": self.leader.state(),
@@ -125,7 +125,7 @@ class ClusterControllers:
         return {"slo": {**self._configs.slo_state(LISTED), "node_slos": self._slo.state(LISTED)}}
 
     async def close(self) -> None:
-        """Let another one lead at once."""
+        """Release the lease, so that another central can lead at once."""
         # The lease first, for it needs the connection that is closed next.
         await self.leader.release()
         await self._close()

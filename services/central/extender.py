@@ -1,6 +1,7 @@
-"""`python -m services.central.extender`: the scheduler extender alone in its process (docs/scheduling.md).
+"""`python -m services.central.extender` runs the scheduler extender in a process of its own (docs/scheduling.md).
 
-It needs the API server; with the bus it knows what a node offers at once, and without it what the node's objects say.
+The extender needs the API server. With the bus it knows at once what a node offers; without the bus it uses the node's
+objects.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -44,7 +45,7 @@ def build(parts: HttpsParts) -> HttpsProcess:
 
 
 class Extender:
-    """What answers, before it is told by whom it hears."""
+    """Builds the parts that answer, before the bus is known."""
 
     def __init__(self, objects: Objects, clock: Clock, settings: ExtenderSettings, decisions: DecisionLog) -> None:
         self._objects, self._clock, self._settings, self._decisions = objects, clock, settings, decisions
@@ -87,7 +88,7 @@ class Extender:
         return HttpsProcess(NAME, clock, leader, controller, leading)
 
     def gates(self, waiting: WaitingPods, writing: Objects) -> GateController:
-        """What lets pods go that wait behind the gate."""
+        """Return the controller that opens the gate for waiting pods."""
         view = GateView(waiting, self._free, hold=self._settings.gate == "hold")
         return GateController(view, writing, self._clock, self._decisions)
 

@@ -1,4 +1,4 @@
-"""Runs an HTTPS process of central: the API server's client, the bus where it is wanted, the health port, signals."""
+"""Runs an HTTPS process of central: the API server's client, the bus if wanted, the health port, and signals."""
 
 import asyncio
 import gc
@@ -24,7 +24,7 @@ from shared.settings import CommonSettings, section
 
 @dataclass(frozen=True, slots=True)
 class HttpsParts:
-    """What a process is built of; `identity` is the name of this life of it."""
+    """The parts from which a process is built; `identity` names this run of it."""
 
     objects: Objects
     clock: Clock

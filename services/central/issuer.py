@@ -18,7 +18,7 @@ from shared.core.bus.nats_jwt import account_key
 
 
 def main(folder: Path, env: Mapping[str, str]) -> None:
-    """Write them, readable by the hub alone."""
+    """Write the files, readable only by the hub."""
     issuer = account_key(SigningKey(login_seed(env["ISSUER"])).public)
     known = dict.fromkeys(filter(None, (env.get("ROUTES_PASSWORD"), env.get("ROUTES_PREVIOUS_PASSWORD"))))
     hosts = [host for host in env.get("ROUTES", "").split(",") if host]

@@ -1,7 +1,8 @@
-"""`python -m services.central.metrics_api`: custom and external metrics for the API server, out of nodes' figures.
+"""`python -m services.central.metrics_api` serves custom and external metrics to the API server, from nodes'
+figures.
 
-Every replica hears every node and keeps everything, so that each answers alone. The API server's front proxy asks; who
-may ask what has been decided by then.
+Every replica receives every node's messages and stores all of them, so each can answer by itself. Requests come through
+the API server's front proxy, which has already authorized them.
 """
 
 from services.central.adapters.https.server import HttpsServer

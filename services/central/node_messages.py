@@ -29,7 +29,7 @@ FORGET_S = 600.0
 
 @dataclass(frozen=True, slots=True)
 class MessageBounds:
-    """What is taken of one node."""
+    """Bounds on the messages of one node."""
 
     max_bytes: int
     period_s: float
@@ -42,20 +42,20 @@ class MessageBounds:
 class _Sender:
     gate: NewestGate
     heard_at_s: float
-    """Of whatever came, readable or not."""
+    """Time of the last message, readable or not."""
 
 
 class NodeMessages(Generic[M]):
-    """The door for one kind of message of all nodes: hands on what is new, with the time at which it came.
+    """The door for one kind of message from all nodes: passes new messages on with their arrival time.
 
-    The subject names the node, and the server has checked that the sender may use it: a message that says another
-    node is refused.
+    The subject names the node, and the server has checked that the sender may use it. A message whose content names
+    another node is refused.
     """
 
     def __init__(
         self, message: type[M], clock: Clock, bounds: MessageBounds, take: Callable[[M, float], None], *, service: str
     ) -> None:
-        """`take` gets each new message and central's own monotonic time; it must not fail, and not take long."""
+        """Call `take` for each new message with central's monotonic time; `take` must not fail and must be fast."""
         self._message, self._clock, self._bounds, self._take, self._service = message, clock, bounds, take, service
         self._rate = NodeRate(bounds.per_s, bounds.burst)
         self._senders: dict[str, _Sender] = {}

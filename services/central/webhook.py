@@ -1,8 +1,8 @@
-"""`python -m services.central.webhook`: the webhook alone in its process, which answers the API server about pods,
-about Koordinator's ConfigMap, and about the status of over-committed Nodes.
+"""`python -m services.central.webhook` answers the API server about pods, Koordinator's ConfigMap, and the status of
+over-committed Nodes.
 
-It needs the API server and nothing else, so pods are answered for while NATS, or central, is away. Its readiness is
-its own: the API server is sent to one that has its profiles and its certificate, and to no other.
+The webhook needs only the API server, so it answers while NATS or central is away. It has its own readiness: only a
+replica that has its profiles and its certificate receives requests.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""`python -m services.evictor`: the evictor alone in its process."""
+"""`python -m services.evictor` runs only the evictor in its process."""
 
 from services.evictor.main import PLAN
 from shared.adapters.process import main

@@ -1,6 +1,7 @@
-"""Maps samples to evictions: the plugins judge each sample at once, and the arbiter begins what no guard refuses.
+"""Maps samples to evictions: the plugins judge each sample at once, and the arbiter begins evictions that no guard
+forbids.
 
-Every step is in the ledger before it is made. Without a working ledger no pod is evicted, and health says so.
+Each step is in the ledger before it is taken. Without a working ledger no pod is evicted, and the health says so.
 """
 
 import asyncio
@@ -137,7 +138,7 @@ class EvictorApp:
         self._detectors.configure(bounded_plugins(plugins, self._context.switch.mode), self._settings.rules)
 
     async def close(self) -> None:
-        """Release the ledger; what is unfinished goes on at the next start."""
+        """Close the ledger; unfinished evictions continue at the next start."""
         try:
             self._ledger.close()
         finally:
@@ -179,7 +180,7 @@ class EvictorApp:
         return RoundInput(now_s, sample, self._allocation(), evictions.records, evictions.backing_off(now_s))
 
     def _barred(self) -> Refusal | None:
-        """Why nobody at all is evicted now."""
+        """Return why no pod at all may be evicted now, or None."""
         if closed := self._ledger.closed:
             return Refusal("", "ledger_closed", says=f"without a working ledger nobody is evicted: {closed}")
         if why := self._ports.paused():
@@ -194,7 +195,7 @@ class EvictorApp:
             self._ledger.refusals.forget(self._context.clock.monotonic())
 
     def _maintain(self) -> None:
-        """Prove that the ledger works; where it works again, go on with what it has unfinished."""
+        """Check that the ledger works; once it works again, continue its unfinished evictions."""
         self._evictions.resume(self._ledger.maintain())
 
     def _executor(self) -> Executor:

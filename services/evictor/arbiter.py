@@ -25,12 +25,12 @@ from shared.errors import Conflict
 log = structlog.get_logger()
 
 ACTING: tuple[Mode, ...] = ("enforce", "dry-run")
-"""Each mode is a round of its own with its own budgets: a rehearsed eviction never holds back a real one."""
+"""Each mode has its own round and budgets, so a rehearsed eviction never delays a real one."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoundInput:
-    """What one round goes by."""
+    """The input of one round."""
 
     now_s: float
     sample: NodeSample
@@ -112,7 +112,7 @@ class Arbiter:
     def _begin(
         self, plugin: str, victim: Candidate, ready: ConfirmedPressure, given: RoundInput, settings: EvictorSettings
     ) -> Refusal | None:
-        """Begin one eviction; gives the refusal of the rate or of the ledger, if one of them says no after all."""
+        """Begin one eviction; return a refusal if the rate or the ledger forbids it after all."""
         own, pod, now_s = self._detectors.settings_of(plugin), victim.pod, given.now_s
         per_minute = settings.evictions_per_minute
         # Read from the ledger each time: a restart gives nothing back (docs/facts/safety-rules.md#bounds-of-eviction).

@@ -1,6 +1,7 @@
-"""Runs the plugins as detectors: each has its settings, its memory, its newest finding, and why it does not act.
+"""Runs the plugins as detectors, each with its settings, its memory, its newest finding, and the reason if it does
+not act.
 
-A plugin's code is not trusted: it may raise or return anything, and then it has seen nothing and the others go on.
+A plugin's code is not trusted: it may raise or return anything. It then has detected nothing, and the others continue.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -50,7 +51,7 @@ class DetectorState:
     refusals: tuple[Refusal, ...] = ()
     hold: HoldReason | Literal["observe"] | None = None
     failure: str = ""
-    """What its code raised at the last sample."""
+    """The error that its code raised at the last sample."""
 
     @property
     def settings(self) -> PluginSettings:
@@ -158,7 +159,7 @@ class Detectors:
         }
 
     def rankings(self, around: Surroundings) -> dict[str, Ranking]:
-        """Who would go next by each plugin, under pressure or short of it; only of plugins that can say."""
+        """Return each plugin's ranking, whether its threshold is met or not, for plugins that can tell."""
         ranked = ((name, self._ranking(state, around)) for name, state in self._states.items())
         return {name: ranking for name, ranking in ranked if ranking is not None}
 
@@ -197,7 +198,8 @@ class Detectors:
         return {**Condition(type="EvictionCooling", message=message).model_dump(), "left_s": left_s}
 
     def conditions(self, closed: str, now_s: float) -> list[dict[str, Any]]:
-        """What an operator should know, ascending by type; `closed` is why the ledger does not work, if it does not."""
+        """Return the conditions for operators, ascending by type; `closed` says why the ledger does not work, if it
+        does not."""
         found = [Condition(type="EvictionLedgerUnavailable", message=closed)] if closed else []
         for name, state in self._states.items():
             found += _conditions_of(name, state, self._rules, self._journal.record_of(name).without_relief)
@@ -207,7 +209,7 @@ class Detectors:
         return sorted(listed, key=lambda c: (c["type"], c["message"]))
 
     def findings(self) -> dict[str, DetectorFinding]:
-        """What each plugin that may act has found in the newest sample, for the node's taints."""
+        """Return the newest finding of each plugin that may act, for the node's taints."""
         return {
             # A taint keeps real pods away: a plugin in observe or dry-run sets none.
             name: DetectorFinding(state.finding, confirmed=state.confirmation.in_a_row >= self._rules.confirm_samples)
@@ -221,7 +223,7 @@ class Detectors:
         return hold if hold is not None or state.settings.mode != "observe" else "observe"
 
     def _fail(self, state: DetectorState, error: Exception) -> None:
-        """A plugin whose code failed has seen nothing, and starts anew at the next sample."""
+        """Record that a plugin's code failed: it has detected nothing, and restarts at the next sample."""
         failure = f"{type(error).__name__}: {error}"
         if failure != state.failure:
             log.error("plugin.failed", plugin=state.configured.plugin.name, why=failure)
@@ -231,7 +233,7 @@ class Detectors:
     def _ranked_later(
         self, state: DetectorState, view: View, pressure: Pressure
     ) -> Callable[[], tuple[Candidate, ...]]:
-        """The plugin's ranking as a call, made only where somebody is to be chosen."""
+        """Return the plugin's ranking as a function, which is called only if a pod must be chosen."""
         plugin, settings = state.configured.plugin, state.settings
 
         def rank() -> tuple[Candidate, ...]:

@@ -15,7 +15,8 @@ from shared.ports import EvictionActuator
 from shared.settings import merge, section
 
 OWN_WORK = {"plugins": {"cpu_load": {"enabled": False}}}
-"""On one host a tenant is its owner's own work: many threads alone are no reason to end it, unless he says so."""
+"""On a single host a tenant is its owner's own work, so many threads alone are no reason to evict it, unless the
+settings say so."""
 
 
 def build(context: Context) -> App:

@@ -17,10 +17,10 @@ class EvictionLedger(Protocol):
     """
 
     def open(self, *, first_episode: int) -> str:
-        """Open, or open anew; returns in words what was wrong with the file that was found ("" when nothing was).
+        """Open or reopen the ledger; return what was wrong with the existing file ("" if nothing was).
 
         Raises:
-            Conflict: another evictor has it.
+            Conflict: another evictor has it open.
         """
         ...
 
@@ -29,11 +29,11 @@ class EvictionLedger(Protocol):
         ...
 
     def next_episode(self) -> int:
-        """Number for the next intent: never given twice, also not by a ledger that begins anew."""
+        """Return the number for the next intent. Numbers are never reused, even by a new ledger."""
         ...
 
     def bucket(self, mode: Mode) -> TokenBucket | None:
-        """What is left of the rate of a mode; None before its first eviction."""
+        """Return the remaining rate of a mode; None before its first eviction."""
         ...
 
     def spent(self) -> Sequence[Spent]:
@@ -49,7 +49,7 @@ class EvictionLedger(Protocol):
         ...
 
     def records(self) -> Mapping[str, Record]:
-        """What each plugin's evictions have led to, by plugin name."""
+        """Return the outcome of each plugin's evictions, by plugin name."""
         ...
 
     def keep_record(self, plugin: str, record: Record) -> None:
@@ -57,7 +57,7 @@ class EvictionLedger(Protocol):
         ...
 
     def begin(self, record: IntentRecord, bucket: TokenBucket, outgoing: Sequence[Outgoing]) -> None:
-        """Write a new intent ahead of everything else.
+        """Write a new intent before anything else is done.
 
         Raises:
             Conflict: this pod UID has a live intent, or the intent is known.
@@ -93,7 +93,7 @@ class EvictionLedger(Protocol):
         ...
 
     def outgoing(self, fact_id: str) -> Outgoing | None:
-        """A message, held or not, acknowledged or not; None: there is none."""
+        """Return a message, acknowledged or not; None if it does not exist."""
         ...
 
     def published(self, fact_id: str, *, sequence: int, now_s: float) -> None:
@@ -113,11 +113,11 @@ class EvictionLedger(Protocol):
         ...
 
     def prune(self, now_s: float) -> None:
-        """Delete a bounded number of messages acknowledged long ago, and of old intents, and all that budgets and
-        refusals no longer need.
+        """Delete a bounded number of messages that were acknowledged long ago, of old intents, and of rows that
+        budgets and refusals no longer need.
 
-        It writes in every case, and so proves that the ledger works. Where the clock is below that of the last time,
-        the machine was started anew in between.
+        The call writes in every case, which proves that the ledger works. A clock below that of the last call means
+        that the machine was restarted in between.
         """
         ...
 
@@ -128,13 +128,13 @@ def _not_paused() -> str:
 
 @dataclass(frozen=True, slots=True)
 class EvictorPorts:
-    """What the evictor needs of the world."""
+    """What the evictor needs from outside."""
 
     ledger: EvictionLedger
     actuator: EvictionActuator
     paused: Callable[[], str] = _not_paused
-    """Why nobody may be evicted on this node now; "" when evictions go on."""
+    """Return why no pod may be evicted on this node now; "" if evictions are allowed."""
     taints: NodeTaints | None = None
-    """The node's taints; None: there is no node to taint."""
+    """The node's taints; None if there is no node to taint."""
     release: Callable[[], Awaitable[None]] | None = None
     """Closes what the actuator and the taints hold open."""

@@ -1,6 +1,6 @@
-"""Finds the plugins: the files of `services/evictor/plugins`, and wheels that register one (`shared.registry`).
+"""Finds the plugins: the files of `services/evictor/plugins`, and those that wheels register (`shared.registry`).
 
-No plugin of a wheel is imported before settings for it are given: to install a wheel evicts nobody.
+A plugin of a wheel is not imported before it has settings, so installing a wheel evicts no pod.
 """
 
 from collections.abc import Iterable
@@ -30,15 +30,16 @@ def known_plugins() -> dict[str, Plugin[Any, Any, Any]]:
 
 
 def outside_plugins(taken: Iterable[str]) -> dict[str, EntryPoint]:
-    """What wheels have registered, by name, ascending; a name that is taken by a file of ours is not theirs."""
+    """Return the plugins that wheels have registered, by name, ascending, without names that files of ours already
+    use."""
     return PLUGINS.outside(taken)
 
 
 def load(point: EntryPoint, taken: Iterable[str]) -> Plugin[Any, Any, Any]:
-    """The plugin that an entry point names; `taken` are the names in events that others bear.
+    """Load the plugin that an entry point names; `taken` are the names that others already use in events.
 
     Raises:
-        Refused: `plugin_broken`, it cannot be imported, or is no plugin that could be used; the message says why.
+        Refused: `plugin_broken`: it cannot be imported, or is not a usable plugin; the message says why.
     """
     plugin = PLUGINS.load(point)
     # Two plugins of one name would share a record, and the evictions of one would count as those of the other.
@@ -61,5 +62,5 @@ def unusable(name: str, why: str) -> Plugin[Any, Any, Any]:
 
 
 def unknown(name: str, known: Iterable[str]) -> SettingProblem:
-    """What to say of a plugin that is in no folder and no wheel."""
+    """Describe a configured plugin that is in no folder and no wheel."""
     return SettingProblem(("evictor", "plugins", name), f": no such plugin; {did_you_mean(name, sorted(known))}")

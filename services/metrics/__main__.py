@@ -1,4 +1,4 @@
-"""`python -m services.metrics`: metrics alone in its process."""
+"""`python -m services.metrics` runs only metrics in its process."""
 
 from services.metrics.main import PLAN
 from shared.adapters.process import main

@@ -1,12 +1,12 @@
 """Run metrics: probes between passes, passes over the host, samples out.
 
-Which time a sample's rates cover: since the last pass (`window_s`), a period at most, or a longer one while the node
-rests (`services.metrics.core.rest`). One exception: in a pass that was made early, the usage of the tenants' pool
-covers only the time since the probe before the last one, so that a load that rose 0.2 s ago shows at its height and not
-as a period's average. Their containers are not probed; an early pass is therefore followed by another one probe later,
-whose rates all cover that short time. It also reads all that moves; the early one before it was to be quick. What is
-not read in every pass (`services.metrics.core.reads.gates`) covers the time between its own last two readings;
-`figure_ages_s` says how old it is.
+The rates of a sample cover the time since the last pass (`window_s`): at most a period, or longer while the node rests
+(`services.metrics.core.rest`). There is one exception. In an early pass, the use of the tenants' pool covers only the
+time since the probe before the last one, so that a load that rose 0.2 s ago appears at its full height instead of as a
+period's average. The probes do not read the pool's containers, so another pass follows one probe later, whose rates all
+cover that short time. That second pass also reads all targets that moved, which the first one skipped to be quick.
+Figures that are not read in every pass (`services.metrics.core.reads.gates`) cover the time between their own last two
+readings; `figure_ages_s` says how old they are.
 """
 
 from collections.abc import Mapping, Sequence
@@ -44,7 +44,7 @@ _NODE = "node:"
 
 @dataclass(frozen=True, slots=True)
 class PodList:
-    """The pods as they were listed last; without a generation they are listed anew."""
+    """The last list of pods; without a generation they are listed again."""
 
     pods: Sequence[Pod] = ()
     generation: int | None = None
@@ -60,10 +60,10 @@ class PublishedPass:
 
 
 class MetricsApp:
-    """Publishes a NodeSample every period, and at once when something has changed that others must know."""
+    """Publishes a NodeSample every period, and at once when something changes that other services must know."""
 
     def __init__(self, context: Context, ports: MetricsPorts, settings: MetricsSettings) -> None:
-        """`settings` is the checked static section; what a reconfiguration says goes on top of it."""
+        """`settings` is the checked static section; a reconfiguration is merged on top of it."""
         self._context, self._ports, self._settings = context, ports, settings
         self._waker = Waker(ports, context.clock, settings)
         self._publisher = SamplePublisher(context.wire)
@@ -71,7 +71,7 @@ class MetricsApp:
         self._placed: tuple[Sequence[Pod], Sequence[MeasuredApplication], PlacedApplications] | None = None
         self._last = PublishedPass()
         self._failure = ""
-        """Why the last pass has failed; "" where it has not."""
+        """Why the last pass failed; "" if it did not."""
         self._source_failures: Mapping[str, str] = {}
 
     async def run(self) -> None:
@@ -81,9 +81,10 @@ class MetricsApp:
             await self._pass(await self._waker.next_trigger())
 
     def health(self) -> ServiceHealth:
-        """Well while passes succeed, samples reach the bus, no source fails, and no figure of the node is missing.
+        """Report well while passes succeed, samples reach the bus, no source fails, and no figure of the node is
+        missing.
 
-        A container's missing figure is not our illness: its cgroup was made anew, or its counter jumped once.
+        A missing figure of a container is no fault of metrics: its cgroup was recreated, or its counter jumped once.
         """
         age_s = None if self._last.sample is None else self._context.clock.monotonic() - self._last.at_s
         why = self._failure or self._publisher.failure or self._staleness(age_s) or self._missing()
@@ -172,14 +173,14 @@ class MetricsApp:
         return self._placed[2]
 
     def _base(self, trigger: Trigger) -> LastPass:
-        """What the rates of this pass are based on: see the head of this module."""
+        """Return the base of this pass's rates; the module docstring explains it."""
         before = self._waker.tenant_usage_before
         if trigger == "period" or before is None:
             return self._last.results
         return self._last.results.based_on(self._ports.tenants, USAGE_COUNTER, before)
 
     def _report(self, sample: NodeSample, trigger: Trigger, now_s: float) -> PassReport:
-        """What the next probes are compared with."""
+        """Return what the next probes are compared with."""
         node, tenants = sample.node_reading, sample.pool(SHARE)
         usage = tenants.cpu_usage_cores if tenants else None
         return PassReport(

@@ -23,11 +23,11 @@ from shared.settings import section
 
 
 def build(context: Context) -> App:
-    """The metrics service over `host_root`.
+    """Build the metrics service for `host_root`.
 
     Raises:
         BadConfig: its section cannot be used.
-        Unavailable: the host has no cgroups, or none of kubelet's where there should be a kubelet.
+        Unavailable: the host has no cgroups, or kubelet's cgroups are missing on a Kubernetes node.
     """
     common = context.common
     cgroups = Cgroups(common.host_root)

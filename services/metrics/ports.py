@@ -15,7 +15,7 @@ from shared.ports import PodSource
 
 @dataclass(frozen=True, slots=True)
 class Collected:
-    """What one pass read. `failures` says, source by source, why figures are absent that should be there."""
+    """What one pass read. `failures` says by source why expected figures are absent."""
 
     readings: Mapping[Target, TargetReading]
     failures: Mapping[str, str] = field(default_factory=dict)
@@ -57,7 +57,7 @@ class Tripwire(Protocol):
 
 
 class Alarm(Protocol):
-    """Wakes the app when the kernel says that tasks have stalled."""
+    """Wakes the app when the kernel reports that tasks have stalled."""
 
     @property
     def armed(self) -> Sequence[str]:
@@ -74,7 +74,7 @@ class Alarm(Protocol):
 
 
 class Show(Protocol):
-    """Shows the last sample to whoever asks this process for its metrics."""
+    """Exposes the last sample to readers of this process's metrics."""
 
     def show(self, sample: NodeSample, *, missing: int, failing: int) -> None:
         """Take a sample, and how many figures could not be believed and how many sources failed."""
@@ -97,4 +97,4 @@ class MetricsPorts:
     tenants: Target = TENANTS
     """The target whose CPU time the tripwire reads as well."""
     layout: Layout = field(default_factory=OwnLayout)
-    """Where the pods' cgroups are, among which those of applications are."""
+    """The cgroup layout of pods and applications."""

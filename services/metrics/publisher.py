@@ -15,7 +15,7 @@ LEAST_BYTES = 32_768
 
 
 class SamplePublisher:
-    """Publishes samples. `failure` says why the newest is not with its readers, or not whole; "" where it is."""
+    """Publishes samples. `failure` says why readers do not have the newest one, or not all of it; "" if they do."""
 
     def __init__(self, wire: Wire) -> None:
         self._wire = wire

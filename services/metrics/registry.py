@@ -8,9 +8,9 @@ TEMPLATE = "template"
 
 
 def known_sources() -> dict[str, Source]:
-    """Every source of the folder `sources`, by name.
+    """Return every source of the folder `sources`, by name.
 
-    Without the template: there is no setting that switches a source off, and its figure would be in every sample.
+    The template is left out: no setting disables a source, so its figure would be in every sample.
     """
     found = Registry(Source, sources, "SOURCE").known()
     return {name: source for name, source in found.items() if name != TEMPLATE}

@@ -16,7 +16,7 @@ from shared.ports import Clock
 
 
 class Waker:
-    """Probes between passes, and says why the next pass is made."""
+    """Probes between passes, and decides why the next pass is made."""
 
     def __init__(self, ports: MetricsPorts, clock: Clock, settings: MetricsSettings) -> None:
         self._ports, self._clock = ports, clock
@@ -36,7 +36,7 @@ class Waker:
         self._settings = settings
 
     async def next_trigger(self) -> Trigger:
-        """Why the next pass is made, once it is due."""
+        """Wait until the next pass is due, and return the reason."""
         self._news = asyncio.get_running_loop().create_future()
         # Pressure that came during the pass is looked at now: its event is taken, and the kernel will not repeat it.
         self._set_timer(0.0 if self._state.pressure_waits else self._pace.probe_s)
@@ -99,7 +99,7 @@ class Waker:
         self._on_timer()
 
     def _due(self) -> Trigger | None:
-        """Why a pass is due now, if it is."""
+        """Return why a pass is due now, or None."""
         now_s, pace = self._clock.monotonic(), self._pace
         # Woken by pressure right after a probe.
         if self._state.has_just_probed(now_s, pace):

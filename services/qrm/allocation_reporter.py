@@ -26,7 +26,7 @@ log = structlog.get_logger()
 _SHOWN_PROBLEMS = 3
 CLASS_POOLS = (SHARE, RECLAIM, RESERVE)
 OWN = "own"
-"""Label of the gauge for all pools together that pods have beside those of the classes."""
+"""Gauge label for all custom pools together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class PassResult:
 
 @dataclass(frozen=True, slots=True)
 class _Told:
-    """Pools and pods as they were told, and what they follow from."""
+    """The published pools and pods, and what they were derived from."""
 
     sources: tuple[object, ...]
     limit_bytes: int | None
@@ -144,7 +144,7 @@ class AllocationReporter:
 def show_sizes(pools: Sequence[PoolAllocation]) -> None:
     """Set the gauge: the pools of the classes by name, all others as one.
 
-    Tenants choose the names of the others; a label of each would stay in the registry for ever.
+    Tenants choose the names of the other pools; a label for each would stay in the registry forever.
     """
     sizes = dict.fromkeys((SHARE, RECLAIM), 0) | {OWN: 0}
     for pool in pools:

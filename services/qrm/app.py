@@ -56,7 +56,7 @@ class _Mark(NamedTuple):
 
 
 class QrmApp:
-    """Applies the newest advice, verifies it every period, and lets it go when the lease ends."""
+    """Applies the newest advice, verifies it every period, and drops it when the lease ends."""
 
     def __init__(self, context: Context, ports: QrmPorts, settings: QrmSettings) -> None:
         self._wire, self._clock, self._ports, self._settings = context.wire, context.clock, ports, settings
@@ -79,7 +79,8 @@ class QrmApp:
         """The pods and groups that the last pass saw; see `_mark_now`."""
 
     async def run(self) -> None:
-        """Work until cancelled: at once on new advice, else when a pod appears, the lease ends, or the period ends."""
+        """Run until cancelled: at once on new advice, otherwise when a pod appears, the lease ends, or the period
+        ends."""
         self._slot = await self._wire.newest(PoolAdvice)
         await self._wire.serve(admit_subject(self._wire.node), self._admit)
         # Before `_resume`, which asks the kernel what these pods have.
@@ -163,9 +164,9 @@ class QrmApp:
         return starting
 
     async def _pass(self, fresh: ActiveAdvice | None = None) -> bool:
-        """Run one pass, on fresh advice where there is any; whether that was accepted.
+        """Run one pass, with fresh advice if there is any, and return whether that advice was accepted.
 
-        A file of the kernel that cannot be read ends the pass and is a condition: what is set stays for the lease.
+        An unreadable kernel file ends the pass and becomes a condition; what is set stays for the lease.
         """
         try:
             fresh = fresh and as_kernel_can(fresh, self._ports, self._conditions)
@@ -210,7 +211,7 @@ class QrmApp:
             self._offer_checkpoint(allocation)
 
     def _decide(self, fresh: ActiveAdvice | None, now_s: float) -> PassDecision:
-        """What shall be in force now; the lease is renewed before anything of it is written."""
+        """Decide what must be in force now; the lease is renewed before any of it is written."""
         node, order = self._node(), self._settings.order
         arranged = self._accept(fresh, node) if fresh else None
         # On the disk before anything wider is written: should qrm die in between, the watchdog ends it.
@@ -228,7 +229,8 @@ class QrmApp:
         return decision
 
     def _accept(self, fresh: ActiveAdvice, node: Node) -> Arrangement | None:
-        """The arrangement of fresh advice; None where that is refused as a whole: the last good one stays."""
+        """Return the arrangement of fresh advice. None means that the advice is refused as a whole, and the last
+        good one stays."""
         try:
             self._state, arranged = accept(self._state, node, fresh, self._settings.order)
         except Refused as refusal:
@@ -278,9 +280,8 @@ class QrmApp:
         return offer_reason(offered(active.advice if active else None, len(pool), None))
 
     def _mode_is_known(self) -> bool:
-        """Whether the node's mode is certain. In a cluster it is with the first configuration: an agent that starts
-        while the hub is away must not give up what its node enforces.
-        """
+        """Whether the node's mode is certain. In a cluster it is certain after the first configuration: an agent
+        that starts while the hub is away must not give up what its node enforces."""
         return not self._in_cluster or self._wire.config_rev > 0
 
     def _group_settings(self, decision: PassDecision) -> GroupSettings:
@@ -362,7 +363,7 @@ class QrmApp:
         return ServiceHealth(service=NAME, ok=ok, why=why or ("" if ok else "nothing applied yet"), input_age_s=age_s)
 
     def state(self) -> Mapping[str, Any]:
-        """The last allocation and the advice behind it."""
+        """Return the last allocation and the advice behind it."""
         active, last, machine = self._state.active, self._reporter.last, self._ports.machine
         return {
             "allocation": None if last is None else last.model_dump(mode="json"),

@@ -1,7 +1,7 @@
-"""Former values are what groups had before Sublet wrote to them: on record before the write, given back at the end.
+"""Records the values that groups had before Sublet wrote to them: recorded before the write, restored at the end.
 
-A process may die between any two lines. What it wrote outlives it, so the record has to be there first; where it says
-more than was written, giving back changes nothing.
+A process may die between any two lines, and its writes outlive it, so the record must exist before the write. A record
+of a value that was never changed does no harm: restoring it changes nothing.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,11 +18,11 @@ DeviceKey = tuple[str, Knob, str]
 
 @dataclass(slots=True)
 class FormerValues:
-    """The record of this node; without a store it is this process's alone."""
+    """The record of this node; without a store it belongs to this process alone."""
 
     store: FormerValueStore | None = None
     exists: Callable[[str], bool] = lambda _group: True
-    """Whether a group is there: what is known of one that has ended is dropped with the next write."""
+    """Whether a group exists; values of a group that has ended are dropped with the next write."""
     _found: dict[DeviceKey, FormerValue] = field(default_factory=dict)
 
     def __bool__(self) -> bool:
@@ -40,25 +40,26 @@ class FormerValues:
             self._found = {(one.group, one.knob, one.device): one for one in self.store.load()}
 
     def of(self, knobs: Collection[Knob]) -> Mapping[Key, FormerValue]:
-        """What is on record of these knobs."""
+        """Return the recorded values of these knobs."""
         return {key[:2]: one for key, one in self._found.items() if key[1] in knobs and not key[2]}
 
     def of_devices(self, knobs: Collection[Knob]) -> Mapping[DeviceKey, FormerValue]:
-        """What is on record of knobs that have a value for each device."""
+        """Return the recorded values of knobs that have a value per device."""
         return {key: one for key, one in self._found.items() if key[1] in knobs}
 
     def record(self, fresh: Iterable[FormerValue]) -> None:
-        """Put values on record, in place of what it said of the same group and knob.
+        """Record values, replacing those of the same group and knob.
 
         Raises:
-            OSError: they are not on record, so nothing may be written there.
+            OSError: the values are not recorded, so nothing may be written.
         """
         changed = {(one.group, one.knob, one.device): one for one in fresh}
         if any(self._found.get(key) != one for key, one in changed.items()):
             self._save({**{key: one for key, one in self._found.items() if self.exists(key[0])}, **changed})
 
     def adopt(self, found: Iterable[FormerValue]) -> None:
-        """Put values on record where nothing is said yet, and write it also where there are none: it is whole again.
+        """Record values where none are recorded, and write the file even if there are none, so that it is complete
+        again.
 
         Raises:
             OSError: the record is not written.
@@ -66,18 +67,18 @@ class FormerValues:
         self._save({**{(one.group, one.knob, one.device): one for one in found}, **self._found})
 
     def forget(self, keys: Iterable[Key]) -> None:
-        """Drop what has been given back.
+        """Drop values that were restored.
 
         Raises:
-            OSError: the record still says it, and so does this.
+            OSError: the values stay on record.
         """
         self.forget_devices((*key, "") for key in keys)
 
     def forget_devices(self, keys: Iterable[DeviceKey]) -> None:
-        """As `forget`.
+        """Drop values of devices that were restored.
 
         Raises:
-            OSError: the record still says it, and so does this.
+            OSError: the values stay on record.
         """
         gone = self._found.keys() & set(keys)
         if gone:

@@ -34,7 +34,7 @@ class PodInventory:
         return self._source.generation()
 
     def read(self) -> None:
-        """Read the pods anew when they have changed."""
+        """Read the pods again if they have changed."""
         try:
             generation = self._source.generation()
             if generation != self._generation:

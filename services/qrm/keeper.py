@@ -1,12 +1,12 @@
-"""The lease watchdog's process: applies the floor that the lease names when nobody renews it.
+"""The process of the lease watchdog: applies the floor that the lease names when the lease is not renewed.
 
     python -m services.qrm.keeper STATE_DIR HOST_ROOT                  qrm's child on one host
-    python -m services.qrm.keeper STATE_DIR HOST_ROOT --then COMMAND…  a container of its own beside the agent
+    python -m services.qrm.keeper STATE_DIR HOST_ROOT --then COMMAND…  a separate container next to the agent
 
-qrm's child has a session of its own, so that it outlives qrm and whoever started qrm; it ends when the lease file is
-gone, which is how qrm says that it stopped on purpose. In a pod a child would end with its container, however that
-ends. There the watchdog lives as long as the pod, which ends it (SIGTERM) once the agent's container has ended: then it
-applies the floor at once, since no other agent may ever come, and becomes COMMAND.
+As qrm's child it has its own session, so it outlives qrm and the parent of qrm. It ends when the lease file is gone,
+which is how qrm signals a deliberate stop. In a pod, a child process would end with its container, so there the
+watchdog is a container that lives as long as the pod. The pod ends it (SIGTERM) after the agent's container has ended;
+it then applies the floor at once, because another agent may never start, and becomes COMMAND.
 """
 
 import os

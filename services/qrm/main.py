@@ -42,12 +42,12 @@ def _count(file: str, result: str) -> None:
 
 
 def restore(common: CommonSettings, *, patience_s: float) -> tuple[Problem, ...]:
-    """Restore kubelet's groups on a node of a cluster, once no qrm runs there any more; what could not be written.
+    """Restore kubelet's groups on a cluster node after qrm has stopped; return what could not be written.
 
-    It may be repeated: the lease is removed last, and with it the word that there is anything to restore.
+    The call may be repeated: the lease is removed last, and with it the mark that there is anything to restore.
 
     Raises:
-        Unavailable: no cgroup hierarchy, no topology, no list of pods; or the node's watchdog still runs after so long.
+        Unavailable: no cgroup hierarchy, no topology, no list of pods, or a watchdog that still runs.
     """
     cgroups = Cgroups(common.host_root)
     layout, pods = find_layout(cgroups), pod_source(common)

@@ -32,15 +32,15 @@ class UsableMachine(Protocol):
     """Every online CPU, also those that the cgroup root does not grant."""
     topology: Topology
     memory_bytes: Mapping[int, int]
-    """Memory of each NUMA node; a node that is not there is unknown."""
+    """Memory of each NUMA node; the memory of a missing node is unknown."""
     pinned_pods: Mapping[str, CpuSet]
-    """CPUs that somebody else (kubelet's static CPU manager) has given to containers, by their pod's UID."""
+    """CPUs that another manager (kubelet's static CPU manager) has assigned to containers, by pod UID."""
     pins_unread: str
     """Why the pins cannot be read now; the last known ones stay then."""
 
     @property
     def pinned(self) -> CpuSet:
-        """All CPUs that somebody else has given away."""
+        """All CPUs that another manager has assigned."""
         ...
 
     @property
@@ -49,7 +49,7 @@ class UsableMachine(Protocol):
         ...
 
     def offline(self) -> CpuSet:
-        """CPUs that are there and switched off."""
+        """CPUs that exist and are offline."""
         ...
 
     def refresh(self) -> bool:
@@ -66,11 +66,11 @@ class CacheControl(Protocol):
     """The kernel's control of caches and memory bandwidth (resctrl). Whatever reads or writes may raise OSError."""
 
     def hardware(self) -> Hardware | None:
-        """What this machine controls; None: there is no such control, or it is not mounted."""
+        """Return what this machine can control; None if it has no such control, or it is not mounted."""
         ...
 
     def taken(self) -> int:
-        """How many groups there are, anybody's and the root's own among them."""
+        """Return the number of groups, including those of others and the root's."""
         ...
 
     def groups(self) -> Sequence[str]:
@@ -86,19 +86,20 @@ class CacheControl(Protocol):
         ...
 
     def schemata(self, group: str) -> Schemata | None:
-        """What a group may use; None: it does not exist."""
+        """Return the schemata of a group; None if the group does not exist."""
         ...
 
     def counters(self, group: str) -> Mapping[int, ByteCounter]:
-        """What a group has moved, by L3 cache; the root's is named "". A counter that tells no number is left out."""
+        """Return the bytes that a group has moved, by L3 cache; the root group's name is "". An unreadable counter
+        is left out."""
         ...
 
     def write(self, group: str, line: str) -> None:
-        """Change one resource of a group; what a line refused says stands in `last_status`."""
+        """Change one resource of a group; `last_status` explains a refused line."""
         ...
 
     def last_status(self) -> str:
-        """What the kernel says of the last line or task, in its own words; nothing where it took it."""
+        """Return what the kernel says about the last line or task; empty if it was accepted."""
         ...
 
     def tasks(self, group: str) -> frozenset[int]:
@@ -124,7 +125,7 @@ class PodGroups(Protocol):
         ...
 
     def has_idle_class(self) -> bool:
-        """Whether groups can be put behind all others (`cpu.idle`), so that tenants may share their CPUs."""
+        """Whether groups can be put into the idle class (`cpu.idle`), so that tenants may share their CPUs."""
         ...
 
     def members(self) -> Members:
@@ -132,7 +133,7 @@ class PodGroups(Protocol):
         ...
 
     def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Mapping[str, WantedSets]:
-        """What every class group, and every pod's group that exists, shall have."""
+        """Return the values that every class group, and every existing pod group, must have."""
         ...
 
     def planned(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Sequence[Write]:
@@ -146,19 +147,19 @@ class PodGroups(Protocol):
         ...
 
     def in_force(self, pods: Sequence[Pod]) -> WriteOutcome:
-        """What is in force now; nothing is written."""
+        """Return what is in force now, without writing."""
         ...
 
     def cpus_of(self, pods: Sequence[Pod]) -> Mapping[str, CpuSet]:
-        """The CPUs that pods have now by UID, as the kernel says."""
+        """Return the CPUs of pods by UID, as read from the kernel."""
         ...
 
     def memory_limit(self) -> int | None:
-        """The memory limit in force for reclaimed work, in bytes; None: there is none."""
+        """Return the memory limit in force for reclaimed work, in bytes; None if there is none."""
         ...
 
     def foreign(self, now_s: float) -> Sequence[str]:
-        """Groups that somebody else writes, which are therefore left alone."""
+        """Return the groups that others write, which Sublet therefore leaves alone."""
         ...
 
     @property
@@ -193,17 +194,17 @@ class PodGroups(Protocol):
 
 
 class WatchedLease(Protocol):
-    """The lease on the reclaimed limits, which a watchdog ends where qrm does not."""
+    """The lease on the reclaimed limits; a watchdog ends it if qrm does not."""
 
     def left_s(self) -> float:
         """Seconds that the lease of an earlier life still runs."""
         ...
 
     def renew(self, left_s: float, floor: Mapping[str, WantedSets]) -> None:
-        """Let the lease run for so many seconds from now, and name what is written when it has run out.
+        """Let the lease run for this many seconds from now, and name what is written when it expires.
 
         Raises:
-            OSError: it cannot be written; the old lease runs out.
+            OSError: it cannot be written; the old lease expires.
         """
         ...
 
@@ -220,7 +221,7 @@ class WatchedLease(Protocol):
         ...
 
     def left_behind(self) -> bool:
-        """Whether there is a lease of this boot, run out or not."""
+        """Return whether a lease of this boot exists, expired or not."""
         ...
 
     def remove(self) -> None:
@@ -244,11 +245,11 @@ class Offloader(Protocol):
         ...
 
     async def run_drops(self, pods: Callable[[], Sequence[Pod]]) -> None:
-        """Drop page cache of the pods as it is asked for, until cancelled."""
+        """Drop page cache of the pods on request, until cancelled."""
         ...
 
     async def run(self, pods: Callable[[], Sequence[Pod]], settings: Callable[[], OffloadSettings | None]) -> None:
-        """Offload idle memory until cancelled; where there are no settings nothing is done."""
+        """Offload idle memory until cancelled; do nothing while there are no settings."""
         ...
 
 
@@ -256,9 +257,8 @@ class BandwidthSteering(Protocol):
     """Bounds the memory bandwidth of classes by what is measured."""
 
     async def run(self, settings: Callable[[], BandwidthSettings | None], report: Callable[[str], None]) -> None:
-        """Steer until cancelled, and say after each pass what of it could not be done, or nothing; where there are no
-        settings nothing is done.
-        """
+        """Steer until cancelled, and report after each pass what could not be done; do nothing while there are no
+        settings."""
         ...
 
 
@@ -266,10 +266,10 @@ class StartingPods(Protocol):
     """Sees how far the starts of reclaimed pods are."""
 
     def exempt(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
-        """UIDs of the pods that keep what kubelet gave them, because they are being started.
+        """Return the UIDs of pods that keep kubelet's values because they are starting.
 
         Raises:
-            OSError: a group is there and cannot be read.
+            OSError: a group exists and cannot be read.
         """
         ...
 
@@ -278,10 +278,10 @@ class FormerValueStore(Protocol):
     """Keeps what groups had before Sublet wrote to them, for as long as this boot lasts."""
 
     def load(self) -> Sequence[FormerValue]:
-        """What the life before has kept; none where there is nothing.
+        """Return the values that the previous run recorded; empty if there are none.
 
         Raises:
-            Refused: it is damaged.
+            Refused: the record is damaged.
             OSError: it cannot be read.
         """
         ...
@@ -299,16 +299,16 @@ class CheckpointStore(Protocol):
     """Keeps what is applied over a restart."""
 
     def load(self) -> Checkpoint | None:
-        """What the life before has applied; None where there is nothing.
+        """Return what the previous run applied; None if there is nothing.
 
         Raises:
-            Refused: it is damaged or somebody else's.
+            Refused: the checkpoint is damaged or belongs to somebody else.
             OSError: it cannot be read.
         """
         ...
 
     def offer(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str]) -> None:
-        """What is applied now; must not wait for the disk."""
+        """Hand over what is applied now, without waiting for the disk."""
         ...
 
     async def run(self, report_failure: Callable[[str], None]) -> None:

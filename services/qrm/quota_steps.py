@@ -25,7 +25,7 @@ class QuotaSteps:
         return self._bursts.raised()
 
     async def step(self, pods: Sequence[Pod], rules: QuotaBurstRules, *, enforces: bool) -> None:
-        """One step, where there is anything new; where nothing is enforced all quotas begin at the limits again."""
+        """Take one step if there is new input; while nothing is enforced, all quotas restart at the limits."""
         if not rules.on or not enforces:
             self._bursts.end()
             return
@@ -39,5 +39,5 @@ class QuotaSteps:
         self._bursts.end()
 
     def told(self) -> Mapping[str, object]:
-        """What `sublet explain` shows of it."""
+        """Return what `sublet explain` shows about quotas."""
         return self._bursts.told(self._clock.monotonic())

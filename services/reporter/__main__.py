@@ -1,4 +1,4 @@
-"""`python -m services.reporter`: the reporter alone in its process."""
+"""`python -m services.reporter` runs only the reporter in its process."""
 
 from services.reporter.main import PLAN
 from shared.adapters.process import main

@@ -36,10 +36,10 @@ log = structlog.get_logger()
 
 
 class ReporterApp:
-    """Writes what is applied, never what is wished; says how the node's services are."""
+    """Reports what is applied, never what is wished, and how the node's services are."""
 
     def __init__(self, context: Context, ports: ReporterPorts, settings: ReporterSettings) -> None:
-        """`settings` is the checked static section; what a reconfiguration says goes on top of it."""
+        """`settings` is the checked static section; a reconfiguration is merged on top of it."""
         self._wire, self._clock = context.wire, context.clock
         self._writer, self._side_task, self._seen = ports.writer, ports.side_task, ports.seen
         self._static, self._switch = dict(context.raw.get(NAME) or {}), context.switch
@@ -82,7 +82,7 @@ class ReporterApp:
             await self._report_forever(self._allocation)
 
     async def _report_forever(self, allocations: Newest[Allocation]) -> None:
-        """At once on a new allocation, else once every tick."""
+        """Report at once on a new allocation, otherwise once every tick."""
         while True:
             # Also without a new one: health, usage and ages move by themselves.
             await allocations.next(self._settings.tick_s)
@@ -137,7 +137,7 @@ class ReporterApp:
             self._readiness, self._readiness_at = readiness, now
 
     async def _report(self) -> None:
-        """Write the node's object if something in it has changed that must be seen."""
+        """Write the node's object if it has an urgent change or the refresh is due."""
         if self._wait_for_allocation():
             return
         now = self._clock.monotonic()
@@ -165,7 +165,8 @@ class ReporterApp:
         log.info("report.written", based_on=self._ref(), fields=sorted(found))
 
     async def _write_statuses_forever(self) -> None:
-        """Beside the heartbeat: central must not take this node for silent while the API server is slow with pods."""
+        """Write pods' statuses in a separate task, so that central does not take the node for silent while the API
+        server is slow."""
         while True:
             await self._statuses_wanted.wait()
             await self._clock.sleep(self._settings.tick_s)
@@ -179,7 +180,7 @@ class ReporterApp:
             self._statuses.stop()
 
     async def _write_statuses(self) -> None:
-        """Write the CPUs of LSE and LSR pods into their annotations, where that is asked for and both sides are new."""
+        """Write the CPUs of LSE and LSR pods into their annotations, if enabled and both inputs are new."""
         allocation, sample, settings = self._allocation, self._sample, self._settings
         if not settings.resource_status:
             return
@@ -192,7 +193,7 @@ class ReporterApp:
             self._statuses.stop()
 
     def _wait_for_allocation(self) -> bool:
-        """A fresh start must not wipe the object of the life before while qrm is about to speak."""
+        """Whether to wait: after a start, the object of the previous run must stay while qrm is about to publish."""
         waited_s = self._clock.monotonic() - self._started_at
         heard = self._allocation is not None and self._allocation.value is not None
         return not heard and self._written is None and waited_s < self._settings.max_allocation_age_s
@@ -255,7 +256,7 @@ class ReporterApp:
         return ServiceHealth(service=NAME, ok=not why, why=why, input_age_s=age_s)
 
     def state(self) -> Mapping[str, Any]:
-        """The object as last written, the services' health, and the inputs behind them."""
+        """Return the object as last written, the services' health, and the inputs behind them."""
         sample = self._sample.value if self._sample else None
         return {
             "cnr": None if self._written is None else cnr(self._wire.node, self._written),
@@ -294,7 +295,7 @@ class ReporterApp:
         self._settings = settings
 
     async def close(self) -> None:
-        """End the subscriptions. The object stays: it says what is applied until somebody removes what is applied."""
+        """End the subscriptions. The object stays, because it reports what is applied until that is removed."""
         self._keep_past(at_the_end=True)
         await self._wire.stop()
         await self._side_task.close()

@@ -1,6 +1,6 @@
-"""Offer Koordinator's batch resources over time.
+"""Offers Koordinator's batch resources over time.
 
-The time is looked at with every tick of the reporter: an offer ends by itself, also where nothing arrives any more.
+Every tick of the reporter checks the time, so an offer ends even if no message arrives any more.
 """
 
 from dataclasses import asdict, replace
@@ -26,7 +26,7 @@ class BatchNodeOffer:
         self._capacity: NodeCapacity | None = None
         self._strategy = settings.batch.strategy
         self.unread: tuple[str, ...] = ()
-        """What the Node says of itself and cannot be followed; nothing while nothing is to be offered."""
+        """Declarations of the Node that cannot be followed; empty while nothing is to be offered."""
 
     def reconfigure(self, settings: ReporterSettings) -> None:
         """Take new settings."""
@@ -34,9 +34,9 @@ class BatchNodeOffer:
         self._offer.reconfigure(settings)
 
     def smoothed(self, seen: ColocationInput, withheld: Offered, now_s: float) -> Offered | None:
-        """What is reported now; None where nothing is offered, which is not the same as an offer of 0.
+        """Return what is reported now; None if nothing is offered, which differs from an offer of 0.
 
-        `withheld`: of what is idle, what was sold to others.
+        `withheld`: the part of the idle resources that was sold to others.
         """
         batch, node = self._settings.batch, seen.override
         degrade_after_s = node.degrade_after_s or batch.degrade_after_s
@@ -54,14 +54,14 @@ class BatchNodeOffer:
         return self._offer.reported
 
     def by_numa(self, seen: ColocationInput) -> dict[int, NumaShare]:
-        """What is reported, by NUMA node; empty unless the settings say so, or where it is not known."""
+        """Return the reported offer by NUMA node; empty unless enabled, or if it is unknown."""
         reported, sample, given = self._offer.reported, seen.sample, seen.allocation
         if not self._settings.batch.by_numa or reported is None or sample is None or given is None:
             return {}
         return batch_by_numa(reported, sample, given, self._strategy.memory_reclaim_percent)
 
     def state(self) -> dict[str, Any] | None:
-        """What is reported and the terms that it is made of, for `explain`; None where nothing is offered."""
+        """Return the reported offer and its terms, for `explain`; None if nothing is offered."""
         reported, found, strategy = self._offer.reported, self._found, self._strategy
         if reported is None or found is None or self._capacity is None:
             return None

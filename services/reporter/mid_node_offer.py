@@ -1,7 +1,7 @@
-"""Offer Koordinator's mid resources over time, and learn from every sample what prod pods use.
+"""Offers Koordinator's mid resources over time, and learns from every sample what prod pods use.
 
-The past is learnt while the offer is on, or a NodeMetric tells what prod pods lend, and kept for the next life of the
-reporter. As with the batch resources an offer ends by itself where nothing arrives any more.
+The past is learned while the offer is on or a NodeMetric reports what prod pods lend, and is kept across restarts of
+the reporter. As with batch resources, an offer ends even if no message arrives any more.
 """
 
 from dataclasses import asdict, replace
@@ -37,7 +37,7 @@ class MidNodeOffer:
         self._withheld = NOTHING
         self._learnt: tuple[NodeSample, NodeCapacity | None] | None = None
         self.unread: tuple[str, ...] = ()
-        """What the Node says of its mid resources and cannot be followed."""
+        """Declarations of the Node about mid resources that cannot be followed."""
 
     def reconfigure(self, settings: ReporterSettings) -> None:
         """Take new settings."""
@@ -46,11 +46,11 @@ class MidNodeOffer:
 
     @property
     def withheld(self) -> Offered:
-        """What mid pods were sold and do not use: idle, and not for sale under another name."""
+        """Return what mid pods bought and do not use: idle, but not for sale under another name."""
         return self._withheld if self._settings.mid.enabled else NOTHING
 
     def smoothed(self, seen: ColocationInput, now_s: float) -> Offered | None:
-        """What is reported now; None where nothing is offered, which is not the same as an offer of 0."""
+        """Return what is reported now; None if nothing is offered, which differs from an offer of 0."""
         mid, node = self._settings.mid, seen.override
         degrade_after_s = node.degrade_after_s or mid.degrade_after_s
         self.unread = node.unread_mid if mid.enabled else ()
@@ -69,7 +69,7 @@ class MidNodeOffer:
         return self._offer.reported
 
     def state(self) -> dict[str, Any] | None:
-        """What is reported and the terms that it is made of, for `explain`; None where nothing is offered."""
+        """Return the reported offer and its terms, for `explain`; None if nothing is offered."""
         reported, found, strategy = self._offer.reported, self._found, self._strategy
         if reported is None or found is None:
             return None
@@ -85,7 +85,7 @@ class MidNodeOffer:
         }
 
     def recall(self, now_s: float, wall_s: float) -> str:
-        """Go on with what the life before has learnt; says why that is nothing, "" where all is well.
+        """Load what the previous run learned; return why that is nothing, or "" if all is well.
 
         Raises:
             Unavailable: it cannot be read.
@@ -98,7 +98,7 @@ class MidNodeOffer:
         return why
 
     def save(self, now_s: float, wall_s: float, *, at_the_end: bool = False) -> None:
-        """Write what was learnt, where that is due.
+        """Write what was learned, if a write is due.
 
         Raises:
             Unavailable: it cannot be written.
@@ -112,7 +112,8 @@ class MidNodeOffer:
         self._past.write(past_text(self._history, wall_s))
 
     def lent(self) -> ProdReclaimable | None:
-        """What prod pods lend by their past; None where that is not learnt, or what the node has is not known."""
+        """Return what prod pods lend according to their past; None if that is not learned, or the node's capacity is
+        unknown."""
         sample, capacity = self._learnt or (None, None)
         return None if sample is None or capacity is None else self._lent(sample, capacity)
 

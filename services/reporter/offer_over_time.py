@@ -1,4 +1,4 @@
-"""Report an offer of CPU and memory over time: a fall at once, a rise smoothly, and nothing on old figures."""
+"""Reports an offer of CPU and memory over time: a fall at once, a rise smoothly, and nothing from stale figures."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from shared.contracts.sample import NodeSample
 
 @dataclass(frozen=True, slots=True)
 class ColocationInput:
-    """What is known at one moment; `node`: the Node as last read, None on a host that has none."""
+    """The inputs at one moment; `node` is the Node as last read, None on a host without one."""
 
     allocation: Allocation | None
     sample: NodeSample | None
@@ -25,14 +25,14 @@ class ColocationInput:
 
     @property
     def capacity(self) -> NodeCapacity | None:
-        """What the node has; None as long as that is not known."""
+        """Return the node's capacity; None while it is unknown."""
         if self.in_a_cluster:
             return None if self.node is None else node_capacity(self.node)
         return None if self.sample is None else machine_capacity(self.sample.node_reading)
 
     @property
     def override(self) -> NodeOverride:
-        """What the Node says of its own colocation; nothing where there is no Node."""
+        """Return what the Node declares about its own colocation; empty if there is no Node."""
         return NodeOverride() if self.node is None else node_override(self.node)
 
 
@@ -65,7 +65,7 @@ class OfferOverTime:
         return now_s - self._found_at_s
 
     def end(self) -> None:
-        """Report nothing; the next offer is reported as it is."""
+        """Report nothing; the next offer is reported without smoothing."""
         self._cpu.restart()
         self._memory.restart()
         self.reported = None

@@ -14,7 +14,7 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class SideTask:
-    """What runs in the reporter's process because that is the one with the API server's credentials."""
+    """A task that runs in the reporter's process because only that process has credentials of the API server."""
 
     run: Callable[[], Coroutine[Any, Any, None]] | None = None
     failure: Callable[[], str] = lambda: ""
@@ -24,19 +24,19 @@ class SideTask:
 
 @dataclass(frozen=True, slots=True)
 class ReporterPorts:
-    """Where the node's object is written, and what runs beside the reporter."""
+    """Where the node's object is written, and what runs next to the reporter."""
 
     writer: NodeWriter
     side_task: SideTask = field(default_factory=SideTask)
     seen: Callable[[], Mapping[str, Any] | None] | None = None
-    """The Node as it was last read, None before; no such function where there is no API server."""
+    """Return the Node as last read, None before the first read; absent if there is no API server."""
     withdrawn: Callable[[], bool] = lambda: False
     """Whether central has taken the node's resources from sale."""
     objects: Objects | None = None
-    """Objects of the API server, where there is one: the NodeMetric is written there."""
+    """Objects of the API server, to which the NodeMetric is written; None if there is no API server."""
     pods: Objects | None = None
     """The same under the field manager of what is written into pods."""
     managers: Callable[[], ManagerStates] | None = None
-    """Checkpoints of kubelet's managers; None: there is no kubelet here."""
+    """Checkpoints of kubelet's managers; None if there is no kubelet."""
     past: Past | None = None
-    """What is known of the pods' use, kept for the next life; None: every life begins anew."""
+    """The learned past of the pods' use; None: every run starts without one."""

@@ -29,12 +29,12 @@ class ReclaimedNodeOffer:
     def smoothed(
         self, allocation: Allocation | None, now_s: float, *, fresh: bool, withheld: Offered = NOTHING
     ) -> Offered | None:
-        """What is reported of an allocation, without what is withheld of it; None before the first.
+        """Return what is reported of an allocation, minus what is withheld; None before the first allocation.
 
-        On an old one nothing rises.
+        A stale allocation never raises the offer.
 
-        The floor that qrm begins with says that nothing is known yet. To rise from there smoothly would
-        hide the real offer for a while, so the first amount that is not the floor is reported as it is.
+        The floor that qrm begins with means that nothing is known yet. A smooth rise from the floor would hide the real
+        offer for a while, so the first amount above the floor is reported unsmoothed.
         """
         if allocation is not None:
             if not self._begun:
@@ -49,6 +49,6 @@ class ReclaimedNodeOffer:
         return self._offered
 
     def state(self) -> dict[str, Any] | None:
-        """What is reported, for `status`; None before the first allocation."""
+        """Return what is reported, for `status`; None before the first allocation."""
         offered = self._offered
         return None if offered is None else {"cpu_millis": offered.cpu_millis, "memory_bytes": offered.memory_bytes}

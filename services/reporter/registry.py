@@ -17,9 +17,9 @@ TEMPLATE = "template"
 
 
 def known_fields() -> dict[str, ReportField[Any]]:
-    """Every field of the folder `fields`, by name.
+    """Return every field of the folder `fields`, by name.
 
-    Without the template: there is no setting that switches a field off, and what it says would be in every object.
+    The template is left out: no setting disables a field, so it would be in every object.
     """
     registry: Registry[ReportField[Any]] = Registry(ReportField, fields, "FIELD")
     return {name: field for name, field in registry.known().items() if name != TEMPLATE}
