@@ -37,7 +37,7 @@ from shared.core.api_kind import PODS
 from shared.core.evictions.intents import TokenBucket
 from shared.core.node_mode import NodeSwitch
 from shared.errors import Conflict
-from shared.ports import Clock, ObjectMirror, Objects
+from shared.ports import Clock, ObjectMirror, Objects, Subscription
 from shared.wire import Wire
 
 log = structlog.get_logger()
@@ -98,9 +98,13 @@ class ServiceProfileController:
         """Why the newest pass failed; "" after a good one."""
         return self._passes.failure
 
+    async def listen(self) -> Subscription:
+        """Begin to hear what nodes tell of pods."""
+        return await self._intake.listen(self._bus)
+
     async def run(self) -> None:
         """Work until cancelled."""
-        subscription = await self._intake.listen(self._bus)
+        subscription = await self.listen()
         try:
             await self._passes.run()
         finally:

@@ -148,8 +148,8 @@ class RecordedObjects:
 
     async def patch(self, kind: ApiKind, document: Document, *, status: bool = False) -> Document | None:
         """Goes nowhere: what became of it is in a later frame."""
-        del kind, document, status
-        return None
+        del kind, status
+        return document
 
     async def apply(self, kind: ApiKind, document: Document, *, manager: str, status: bool = False) -> Document:
         """Goes nowhere."""

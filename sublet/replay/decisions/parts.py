@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from services.central.adapters.recommendation.recommend_objects import USAGE_CHECKPOINTS, kept_usage
 from services.central.adapters.tide.objects import tide_ports
+from services.central.clock_bounds.controller import ClockBoundsController
 from services.central.core.recommendation.objects.resource_recommend import (
     RESOURCE_RECOMMENDS,
     RecommendSeen,
@@ -21,24 +22,29 @@ from services.central.overcommit.controller import OvercommitController
 from services.central.overcommit.view import OvercommitView
 from services.central.ports.recommendation import KeptUsage, ResizeOutcome
 from services.central.recommendation.controller import RecommendationController, RecommendMirrors, RecommendPorts
-from services.central.settings import KubernetesSettings
+from services.central.service_profiles.controller import ServiceProfileController
+from services.central.settings import NAME, KubernetesSettings
 from services.central.tide.controller import TideController
+from services.central.vertical.controller import VerticalController, vertical_mirrors
 from shared.contracts.cluster.decision import Decided, DecidedObject
 from shared.contracts.pod import Pod
 from shared.core.api_kind import PODS
 from shared.core.node_mode import NodeSwitch
 from shared.errors import Refused
 from shared.fakes.memory_bus import MemoryBus
-from shared.ports import Clock
+from shared.ports import Clock, Subscription
+from shared.wire import Wire
 from sublet.replay.decisions.objects import Document, RecordedObjects
 
-Key = tuple[str, DecidedObject]
-"""Area and object, without its UID: the name is what people ask about."""
+Key = tuple[str, DecidedObject, str]
+"""Area and object, without its UID: the name is what people ask about; and which of several facts of it."""
+_FACTS = {"poor": "standing", "well": "standing", "baseline": "baseline"}
+"""Of a service profile two things are said, neither of which takes the other back."""
 
 
 def key_of(decided: Decided) -> Key:
     """What a decision is about."""
-    return decided.area, decided.about.model_copy(update={"uid": ""})
+    return decided.area, decided.about.model_copy(update={"uid": ""}), _FACTS.get(decided.verdict, "")
 
 
 @dataclass(slots=True)
@@ -109,6 +115,19 @@ class _RecordedUsages:
         return "gone"
 
 
+class _HearingProfiles:
+    """Passes of service profiles, which hear nodes from the first one on."""
+
+    def __init__(self, controller: ServiceProfileController) -> None:
+        self._controller = controller
+        self._heard: Subscription | None = None
+
+    async def reconcile(self) -> None:
+        if self._heard is None:
+            self._heard = await self._controller.listen()
+        await self._controller.reconcile()
+
+
 def controllers(world: RecordedWorld) -> dict[str, Callable[[], Awaitable[None]]]:
     """One pass of each controller, by its area."""
     switch = NodeSwitch("enforce")
@@ -124,8 +143,14 @@ def controllers(world: RecordedWorld) -> dict[str, Callable[[], Awaitable[None]]
     tide = TideController(
         tide_ports(objects, changed.set, _NoEvictions(), world.decisions), settings.tide, world.clock, switch, changed
     )
+    wire = Wire(world.bus, world.clock, node="replay", service=NAME)
+    profiles = _HearingProfiles(ServiceProfileController(objects, wire, world.clock, switch, world.decisions))
+    seen = vertical_mirrors(objects, stock=True)
     return {
         "recommendation": recommendation.reconcile,
         "overcommit": overcommit.reconcile,
         "tide": tide.reconcile,
+        "clock_bounds": ClockBoundsController(objects, world.clock, switch, world.decisions).reconcile,
+        "service_profiles": profiles.reconcile,
+        "vertical": VerticalController(objects, seen, world.clock, switch, world.decisions).reconcile,
     }

@@ -1,4 +1,7 @@
-"""Placements anew: a pod that looked for a node is held against the nodes that were named, by the extender's judge."""
+"""Placements anew: a pod that looked for a node is held against the nodes that were named, by the extender's judge.
+
+And the gate's passes, over the same view.
+"""
 
 from collections.abc import Iterable
 
@@ -6,6 +9,7 @@ from services.central.core.scheduling.cluster.judge import Now
 from services.central.core.scheduling.cluster.node_documents import said_by_node
 from services.central.core.scheduling.cluster.placements import SoughtPlace
 from services.central.core.scheduling.cluster.pod_asks import assigned_pod, pod_asked
+from services.central.core.scheduling.waiting_pods import WaitingPods
 from services.central.extender import Extender
 from shared.contracts.cluster.decision import Decided
 from shared.contracts.cluster.offer import NodeOffer
@@ -14,7 +18,7 @@ from shared.errors import Refused
 from sublet.replay.decisions.parts import RecordedWorld
 
 ANSWERS = ("let_onto", "refused")
-"""What the extender says of a pod; the gate's words are no answers to a scheduler."""
+"""What the extender says of a pod; other words are the gate's."""
 
 
 class PlacementReplay:
@@ -22,7 +26,15 @@ class PlacementReplay:
 
     def __init__(self, world: RecordedWorld) -> None:
         self._world = world
-        self._extender = Extender(world.objects, world.clock, world.settings.extender, world.decisions)
+        given = world.settings.extender
+        # With a gate in any case: that some pods wait behind it says that there was one.
+        settings = given if given.gate != "none" else given.model_copy(update={"gate": "hold"})
+        self._extender = Extender(world.objects, world.clock, settings, world.decisions)
+        self._gates = self._extender.gates(self._extender.waiting or WaitingPods(), world.objects)
+
+    async def let_go(self) -> None:
+        """One pass of the gate: who goes, and what the others wait for."""
+        await self._gates.reconcile()
 
     def hear(self, offer: NodeOffer) -> None:
         """A node says what it offers."""

@@ -27,6 +27,13 @@ _META = (
 )  # fmt: skip
 """Not the version: with it every change would be one, also of what is left out here."""
 _APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
+_OF_SPEC = {"HorizontalPodAutoscaler": ("minReplicas", "maxReplicas")}
+_OF_STATUS = {
+    "HorizontalPodAutoscaler": (),
+    "ServiceProfileDescriptor": ("conditions",),
+    "VerticalPodAutoscaler": ("recommendation",),
+}
+"""Of kinds whose other figures change all the time, and decide nothing."""
 _CONTAINER = ("name", "resources", "resizePolicy", "restartPolicy")
 _POD_SPEC = (
     "nodeName", "schedulerName", "priority", "priorityClassName", "tolerations", "schedulingGates", "nodeSelector",
@@ -89,10 +96,11 @@ def relevant(kind: str, document: Document) -> dict[str, Any]:
         }
         found["spec"] = {"replicas": spec.get("replicas"), "selector": spec.get("selector"), "template": of_pods}
     else:
-        found["spec"] = dict(spec)
+        found["spec"] = _only(spec, _OF_SPEC.get(kind, tuple(spec)))
     status = _map(document.get("status"))
     # Of a Node's images there are many kilobytes, which no rule looks at.
-    return found | {"status": {key: value for key, value in status.items() if key != "images"}}
+    names = _OF_STATUS.get(kind, tuple(name for name in status if name != "images"))
+    return found | {"status": _only(status, names)}
 
 
 def _relevant_meta(meta: Document) -> dict[str, Any]:

@@ -14,11 +14,12 @@ from shared.contracts.cluster.offer import NodeOffer
 from shared.core.object_reader import MAX_WHY
 from shared.errors import Refused, SubletError
 from shared.fakes.memory_bus import MemoryBus
+from sublet.replay.decisions.deciders import GATES, decider_of
 from sublet.replay.decisions.difference import differences
 from sublet.replay.decisions.frames import KIND_OF, ClusterFrame, RecordedObject
 from sublet.replay.decisions.metrics import MetricsReplay
 from sublet.replay.decisions.objects import RecordedObjects, ReplayClock
-from sublet.replay.decisions.parts import NewestDecisions, RecordedWorld, controllers, key_of
+from sublet.replay.decisions.parts import Key, NewestDecisions, RecordedWorld, controllers, key_of
 from sublet.replay.decisions.placement import ANSWERS, PlacementReplay
 from sublet.replay.decisions.reading import ClusterRecording
 
@@ -73,13 +74,14 @@ class DecisionsReplay:
         self._world = RecordedWorld(RecordedObjects(), bus, self._clock, NewestDecisions(), settings)
         self._areas = controllers(self._world)
         self._placements = PlacementReplay(self._world)
+        self._passes = {**self._areas, GATES: self._placements.let_go}
         self._metrics = MetricsReplay(self._world, asked)
-        self._stale = set(self._areas)
-        """Areas of which something has changed since their newest pass."""
+        self._stale = set(self._passes)
+        """Passes before which something has changed since their newest one."""
         self._listening = False
         """Whether figures are heard: from the first pass on, which begins with the checkpoints of the recording."""
         self._passed_s = float("-inf")
-        self._recorded: set[tuple[str, object]] = set()
+        self._recorded: set[Key] = set()
         self.outcome = DecisionsOutcome()
 
     async def run(self) -> DecisionsOutcome:
@@ -96,6 +98,9 @@ class DecisionsReplay:
         self.outcome.length_s = frame.at_s
         match frame.what:
             case RecordedObject():
+                there = self._world.objects.of(KIND_OF[frame.what.kind]).get(frame.what.uid)
+                if (decider := decider_of(there, frame.what)) is not None:
+                    await self._pass(decider)
                 self._put(frame.what)
             case Decision():
                 await self._decide(frame.at_s, frame.what)
@@ -105,9 +110,10 @@ class DecisionsReplay:
             case PodFigures():
                 if not self._listening:
                     self._listening = not await self._pass("recommendation")
+                    await self._pass("service_profiles")
                 self._metrics.hear(frame.what)
                 await self._publish(frame.what)
-        self._stale = set(self._areas)
+        self._stale = set(self._passes)
 
     def _put(self, seen: RecordedObject) -> None:
         objects = self._world.objects
@@ -134,7 +140,7 @@ class DecisionsReplay:
         """Make one pass; why it failed, "" where it did not."""
         self._stale.discard(area)
         try:
-            await self._areas[area]()
+            await self._passes[area]()
         except Exception as error:  # noqa: BLE001 - whatever a part does not expect is the recording's doing
             return _words(error)
         return ""
@@ -148,18 +154,19 @@ class DecisionsReplay:
         self.outcome.add(recorded.area, result, DecidedTwice(at_s, recorded, replayed, why_not, found))
 
     async def _anew(self, recorded: Decided) -> tuple[Decided | None, str]:
-        if recorded.area == PLACEMENTS:
-            return self._placed(recorded)
-        if recorded.area not in self._areas:
-            return None, f"decisions of {recorded.area} are not replayed"
-        failure = await self._pass(recorded.area) if recorded.area in self._stale else ""
+        area = recorded.area
+        if area == PLACEMENTS:
+            if recorded.verdict in ANSWERS:
+                return self._placed(recorded)
+            area = GATES
+        if area not in self._passes:
+            return None, f"decisions of {area} are not replayed"
+        failure = await self._pass(area) if area in self._stale else ""
         replayed = self._world.decisions.of.get(key_of(recorded))
         why = f"the pass failed: {failure}" if failure else "nothing in the recording leads to it"
         return replayed, "" if replayed is not None else why
 
     def _placed(self, recorded: Decided) -> tuple[Decided | None, str]:
-        if recorded.verdict not in ANSWERS:
-            return None, f"{recorded.verdict} is the gate's word, which is not replayed"
         try:
             return self._placements.decided(recorded), ""
         except Exception as error:  # noqa: BLE001 - as in a pass
@@ -169,7 +176,7 @@ class DecisionsReplay:
         """What would be said at the end of objects of which nothing was recorded."""
         for area in self._areas:
             await self._pass(area)
-        for key, decided in sorted(self._world.decisions.of.items(), key=lambda row: (row[0][0], str(row[0][1]))):
+        for key, decided in sorted(self._world.decisions.of.items(), key=lambda row: [str(part) for part in row[0]]):
             if key not in self._recorded:
                 self.outcome.add(decided.area, "only_now", DecidedTwice(self._clock.at_s, None, decided))
 

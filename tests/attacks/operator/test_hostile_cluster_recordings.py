@@ -29,6 +29,7 @@ HEAD = b'{"sublet":"cluster recording","v":1,"at":"2026-01-30T12:00:00+00:00"}\n
 BEGAN = datetime(2026, 1, 30, 12, 0, tzinfo=UTC)
 WORDS = (b"", b"NaN", b"-1", b"1e300", b"9" * 5000, b"\x00", b"\xff", b'"', b"{}", b"[" * 3000, b"null", b"true")
 COUNT = 300
+AREAS = ("scheduling", "overcommit", "tide", "recommendation", "clock_bounds", "service_profiles", "vertical")
 
 
 def decided_anew(content: bytes) -> DecisionsOutcome | None:
@@ -51,16 +52,22 @@ def whole_object(kind: str) -> dict[str, Any]:
     """One with most of what any kind has."""
     requests = {"resource.katalyst.kubewharf.io/reclaimed_millicpu": "400", "cpu": "1"}
     containers = [{"name": "main", "resources": {"requests": requests, "limits": requests}}]
+    schedule = {"timeBounds": [{"bounds": [{"cronTab": "* * * * *", "minReplicas": 3}]}]}
     meta = {
-        "name": "x", "namespace": "a", "uid": "u", "labels": {"a": "b"}, "annotations": {"a": "b"},
+        "name": "x", "namespace": "a", "uid": "u", "labels": {"a": "b", "pod-template-hash": "h"},
+        "annotations": {"sublet.io/replica-schedule": json.dumps(schedule), "spd.katalyst.kubewharf.io/enable": "true"},
         "creationTimestamp": "2026-01-01T00:00:00Z",
-        "ownerReferences": [{"kind": "ReplicaSet", "name": "x", "uid": "r"}],
+        "ownerReferences": [{"kind": "ReplicaSet", "name": "x-h", "uid": "r"}],
     }  # fmt: skip
     spec = {
         "containers": containers, "nodeName": "x", "taints": [{"key": "a", "effect": "NoSchedule"}],
         "template": {"spec": {"containers": containers}}, "targetRef": {"kind": "Deployment", "name": "x"},
         "usage": "{}", "nodeOvercommitSelectorVal": "a", "resourceOvercommitRatio": {"cpu": "2"},
-        "nodeConfigs": {"nodeSelector": {"a": "b"}}, "tolerations": [{"key": "a"}],
+        "nodeConfigs": {"nodeSelector": {"a": "b"}}, "tolerations": [{"key": "a"}], "minReplicas": 1, "maxReplicas": 9,
+        "updatePolicy": {"podUpdatingStrategy": "Inplace"}, "baselinePercent": 50,
+        "resourcePolicy": {"containerPolicies": [{"containerName": "*"}]},
+        "businessIndicator": [{"name": "latency", "indicators": [{"indicatorLevel": "UpperBound", "value": 1}]}],
+        "schedulingGates": [{"name": "sublet.io/wait-for-capacity"}],
     }  # fmt: skip
     status = {"allocatable": {"cpu": "4"}, "phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}
     return {"metadata": meta, "spec": spec, "status": status, "kind": kind}
@@ -75,13 +82,13 @@ def test_no_object_ends_a_replay(kind: str) -> None:
             meta |= {"uid": "u", "name": "x"}
         lines.append(json.dumps({"t": 1 + number, "kind": kind, "uid": "u", "object": odd}))
         if number % 50 == 0:
-            for area in ("scheduling", "overcommit", "tide", "recommendation"):
+            for area in AREAS:
                 body = decision_about(kind, area, number + 1).model_dump(mode="json")
                 lines.append(json.dumps({"t": 1 + number, "message": "decision", "body": body}))
     outcome = decided_anew("\n".join(lines).encode(errors="replace") + b"\n")
     assert outcome is not None
     assert outcome.frames > COUNT // 2
-    assert sum(outcome.counts.values()) >= COUNT // 50 * 4
+    assert sum(outcome.counts.values()) >= COUNT // 50 * len(AREAS)
 
 
 @given(

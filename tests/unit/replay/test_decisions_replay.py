@@ -212,7 +212,7 @@ def test_a_tide_pool_is_decided_anew() -> None:
 @pytest.mark.parametrize(
     ("decided", "why"),
     [
-        (answer("gated"), "gated is the gate's word, which is not replayed"),
+        (answer("gated"), "nothing in the reco"),
         (Decided(area="astrology", about=DecidedObject(kind="pod", name="x"), verdict="x"), "of astrology are not"),
         (Decided(area="tide", about=DecidedObject(kind="tidenodepool", name="x"), verdict="x"), "nothing in the reco"),
         (
@@ -318,7 +318,8 @@ def test_what_is_broken_costs_no_more_than_itself() -> None:
     assert told == [
         "no JSON object",
         "kind 'Secret': want one of Node, CustomNodeResource, NodeMetric, UsageCheckpoint, NodeOvercommitConfig, "
-        "TideNodePool, Deployment, ResourceRecommend, Pod",
+        "TideNodePool, Deployment, ResourceRecommend, Pod, HorizontalPodAutoscaler, ServiceProfileDescriptor, "
+        "KatalystVerticalPodAutoscaler, VerticalPodAutoscaler",
         "message 'gossip': want one of offer, figures, decision",
         told[3],
         "t: -1: want seconds since the start, 0 to 1e+09",
