@@ -1,9 +1,10 @@
-"""A sizing policy is one file in `services/advisor/policies` that ends in `POLICY = Policy(...)`.
+"""Defines a sizing policy: one file in `services/advisor/policies` that ends in `POLICY = Policy(...)`.
 
-A policy says what the tenants need. Floors, even sizes and the offer that results are the same for all of them
-(`core/sizing`, `core/memory`, `core/offer`), so that no policy can starve a tenant or promise what is not there. So are
-the reserve and the pace of shrinking, unless a policy owns them: its demand then holds whatever lies above the need,
-and is followed at once. A policy is asked for every region of the node apart, and keeps a state for each.
+A policy estimates what the tenants need. Floors, even sizes and the resulting offer are the same for all policies
+(`core/sizing`, `core/memory`, `core/offer`), so no policy can starve a tenant or offer what does not exist. The same
+holds for the reserve and the pace of shrinking, unless a policy owns them: its demand then includes whatever is kept
+above the need, and is applied at once. The advisor calls a policy for each region of the node separately, and keeps a
+state for each.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -36,28 +37,28 @@ class Demand:
     why: Sequence[Reason] = ()
     """A tuple, or `Reasons`."""
     reclaim_quota_cores: float | None = None
-    """CPU time that reclaimed pods may use together, whatever the size of their pool; None: no such limit."""
+    """CPU time that all reclaimed pods together may use, whatever the size of their pool; None: no such limit."""
     common: bool = False
-    """The common reserve and pace hold for it, though the policy owns its own: while it has not learned enough."""
+    """Applies the common reserve and pace although the policy owns its own, while it has not learned enough."""
 
 
 Owner = Literal["common", "own"]
-"""Whose rule holds: that of the settings for all policies, or the policy's own."""
+"""Whose rule applies: the common one from the settings, or the policy's own."""
 C = TypeVar("C", bound=PolicySettings)
 S = TypeVar("S")
 
 
 @dataclass(frozen=True)
 class PolicyPast(Generic[S]):
-    """How what a policy has learned becomes a text for the next life of the advisor, and is read again.
+    """How the learned state of a policy is stored for the next run of the advisor, and read again.
 
-    Times are seconds since 1970. `states_of` never raises: it says why a text is none of this policy's, "" where it is.
+    Times are seconds since 1970. `states_of` never raises: it returns why a text is not this policy's, or "".
     """
 
     text_of: Callable[[Mapping[str, S], float], bytes]
     """The states by region, at this wall time."""
     states_of: Callable[[bytes, float], tuple[Mapping[str, S], str]]
-    """The states by region that the text tells, read at this wall time."""
+    """Return the states by region from a text, read at this wall time."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +74,15 @@ class Policy(Generic[C, S]):
     start: Callable[[], S]
     judge: Callable[[S, View, float, C], tuple[S, Demand]]
     reserve: Owner = "common"
-    """own: nothing is added to the demand; `view.region_reserve_cores` says what would have been."""
+    """own: nothing is added to the demand; `view.region_reserve_cores` holds what would be added."""
     pace: Owner = "common"
-    """own: a smaller demand is followed at once, and whole."""
+    """own: a smaller demand is applied at once and completely."""
     shape: ShapeName = "partitioned"
     """The shape that `advisor.shape: auto` gives to nodes with this policy."""
     takes_targets: bool = False
     """Whether targets of services' profiles (`ContainerView.profile`) go before those of its settings."""
     past: PolicyPast[S] | None = None
-    """None: what it has learned is forgotten with each start of the advisor."""
+    """None: the learned state is lost with each restart of the advisor."""
 
     def __post_init__(self) -> None:
         """Refuse an owner or shape that is none: a policy of a wheel is not read by a type checker.

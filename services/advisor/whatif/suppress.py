@@ -19,7 +19,7 @@ Millis = Annotated[int, Field(ge=0)]
 
 
 class PodCpuUse(Question):
-    """A pod's CPU use and classes; with `known` false there is a metric and no pod object."""
+    """A pod's CPU use and classes; with `known` false there is a metric but no pod object."""
 
     name: str
     cpu_used_millicpu: Millis
@@ -35,7 +35,7 @@ class PodCpuUse(Question):
 
     @property
     def use(self) -> WorkloadUse:
-        """What it uses, as the rule counts it."""
+        """Return its use as the rule counts it."""
         return WorkloadUse(self.cpu_used_millicpu, self.best_effort)
 
 
@@ -61,7 +61,7 @@ class CpuBudgetQuestion(Question):
 
 
 class CpuBudgetAnswer(Answer):
-    """The budget; negative where the others use more than the threshold allows."""
+    """The budget; negative if the others use more than the threshold allows."""
 
     be_budget_millicpu: int
 

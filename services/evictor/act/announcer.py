@@ -52,7 +52,7 @@ class Announcer:
         return "stored"
 
     async def _store(self, intent: EvictionIntent, within_s: float) -> int:
-        """Store it behind the last intent for this pod, unless that is a live one of central's."""
+        """Store it after the last intent for this pod, unless that is a live one of central's."""
         message = self._ledger.outgoing(intent.intent_id)
         if message is None:
             raise Unavailable(f"intent {intent.intent_id} is not in the ledger", reason="ledger")
@@ -61,9 +61,9 @@ class Announcer:
 
 
 def _foreign_and_live(received: Received, now: datetime) -> bool:
-    """Whether it is central's intent (epoch above 0) for the subject's pod, still to be carried out.
+    """Return whether this is central's intent (epoch above 0) for the subject's pod, and still to be carried out.
 
-    Intents of this node are in its ledger. A message that is no intent can be carried out by nobody.
+    Intents of this node are in its ledger. A message that is no intent cannot be carried out at all.
     """
     other = read_intent(received.subject, received.data)
     if isinstance(other, RefusedMessage):

@@ -10,7 +10,7 @@ FORGET_S = 600.0
 
 @dataclass
 class Backoff:
-    """By pod UID: how often it failed, and until when it is left alone."""
+    """Failures by pod UID, and the time until which each pod is skipped."""
 
     _pods: dict[str, tuple[int, float]] = field(default_factory=dict)
 
@@ -20,7 +20,7 @@ class Backoff:
         self._pods[uid] = (failures + 1, now_s + delay_s(failures, base_s=BASE_S, cap_s=CAP_S, roll=1.0))
 
     def waiting(self, now_s: float) -> set[str]:
-        """Pods to be left alone now."""
+        """Return the pods that are skipped now."""
         return {uid for uid, (_, until_s) in self._pods.items() if now_s < until_s}
 
     def forget(self, now_s: float) -> None:

@@ -41,14 +41,14 @@ class CallLimits:
 
 @dataclass(frozen=True, slots=True)
 class LastChecks:
-    """What is asked again right before a call: between the decision and the call both may have changed."""
+    """What is checked again right before a call, because it may have changed since the decision."""
 
     evidence: Callable[[str], Evidence]
-    """What the newest sample says about a plugin's pressure: an old decision alone evicts nobody."""
+    """Return what the newest sample says about a plugin's pressure; an old decision alone evicts no pod."""
     paused: Callable[[], str] = lambda: ""
-    """Why nobody may be evicted now; "" when evictions go on."""
+    """Return why no pod may be evicted now; "" if evictions are allowed."""
     observes: Callable[[], bool] = lambda: False
-    """Whether the node only observes by now: what was decided before is called off, and rehearsals go on."""
+    """Return whether the node only observes now: earlier decisions are called off, and rehearsals continue."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class _ChecksOfIntent:
 
 
 class Executor:
-    """Works on any number of intents at once, each in its own task."""
+    """Carries out any number of intents at the same time, each in its own task."""
 
     def __init__(
         self,
@@ -185,7 +185,8 @@ class Executor:
         return self._journal.move(record, ruling.step, detail=ruling.detail, calls=ruling.calls)
 
     async def _pause(self, record: IntentRecord, tries: int) -> None:
-        """Wait before the next try, spread by the intent's id so that many nodes do not call one API server at once."""
+        """Wait before the next attempt. The intent's id spreads the waits, so that many nodes do not call one API
+        server at once."""
         # By the id and not by chance: the same intent waits the same, so that a run can be repeated.
         roll = int(record.id[:8], 16) / 0xFFFFFFFF
         await self._clock.sleep(delay_s(tries, base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S, roll=roll))

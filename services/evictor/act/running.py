@@ -1,4 +1,4 @@
-"""Runs evictions, each in a task of its own, and backs off from the pods that could not be evicted."""
+"""Runs evictions, each in a task of its own, and backs off from pods that could not be evicted."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -11,7 +11,7 @@ from shared.ports import Clock
 
 
 class RunningEvictions:
-    """The evictions under way, and the pods that are left alone for a while."""
+    """The running evictions, and the pods that are skipped for a while."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class RunningEvictions:
         return {record.pod.uid for record in self._running.values()}
 
     def backing_off(self, now_s: float) -> set[str]:
-        """UIDs of the pods that are left alone now."""
+        """Return the UIDs of the pods that are skipped now."""
         return self._backoff.waiting(now_s)
 
     def run_in(self, tasks: asyncio.TaskGroup) -> None:

@@ -21,7 +21,7 @@ from shared.ports import Clock, NodeTaints
 log = structlog.get_logger()
 
 LOOK_AGAIN_S = 30.0
-"""Longest time until a taint under our prefix that somebody else has added or removed is put right."""
+"""Longest time until a taint under our prefix that another writer has added or removed is corrected."""
 RETRY_S, LONGEST_RETRY_S = 1.0, 30.0
 
 
@@ -63,7 +63,7 @@ class Tainter:
                     await self._news.wait()
 
     def conditions(self) -> list[dict[str, str]]:
-        """What an operator should know of it."""
+        """Return the conditions for operators."""
         return [Condition(type="TaintsNotWritten", message=self._failure).model_dump()] if self._failure else []
 
     def state(self) -> list[dict[str, Any]]:

@@ -4,8 +4,9 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 
 USABLE = ("applied", "partial")
-"""Statuses of an allocation whose offer was made by advice. Without fresh advice the offer falls by itself ("held",
-"floor"), and a silent advisor must evict nobody (docs/facts/safety-rules.md#rule-1-absent-is-not-zero)."""
+"""Statuses of an allocation whose offer was made from advice. Without fresh advice the offer falls by itself
+("held", "floor"), and a silent advisor must not cause evictions
+(docs/facts/safety-rules.md#rule-1-absent-is-not-zero)."""
 
 
 def offered(allocation: Allocation | None) -> dict[str, int] | None:

@@ -33,12 +33,12 @@ class PluginSettings(BaseModel):
     met_for_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
     """How long its pressure must have been there, in every sample, until it acts."""
     cooling_s: Annotated[float, Field(ge=0, le=3600)] = 0.0
-    """Time after an eviction in which it evicts nobody, where that is more than the evictor's own."""
+    """Time after an eviction in which the plugin evicts no pod, if longer than the evictor's own."""
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a plugin is evaluated on: one sample, and what is offered to reclaimed pods."""
+    """The input of a plugin: one sample, and what is offered to reclaimed pods."""
 
     t_s: float
     """Monotonic time at which the sample was received."""
@@ -106,7 +106,7 @@ class Plugin(Generic[C, S, P]):
     """One detector with its ranking, as functions over its settings C, its memory S and its pressure P."""
 
     name: str
-    """As it stands in events."""
+    """The plugin's name in events."""
     settings: type[C]
     start: Callable[[], S]
     """The memory before the first sample."""
@@ -115,8 +115,8 @@ class Plugin(Generic[C, S, P]):
     rank: Callable[[View, P, C], tuple[Candidate, ...]]
     """Every pod whose going would help, first to go first; a total order that ends in namespace/name."""
     near: Callable[[View, C], P | None] = _nothing_near
-    """Asked while it is calm, by `explain` alone: the pressure that there would be at its threshold, with what is
-    observed now; None where it cannot say."""
+    """Return the pressure with the current observation, for `explain`, even if the threshold is not met; None if the
+    plugin cannot tell."""
 
 
 def checked_finding(finding: object) -> Pressure | Silence:

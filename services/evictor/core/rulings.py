@@ -1,4 +1,4 @@
-"""Rules how an intent of the node goes on, by what is seen of its pod and its pressure right before each call."""
+"""Rules how an intent of the node continues, from the state of its pod and its pressure right before each call."""
 
 from services.evictor.core.arbiter.confirmation import Evidence
 from shared.contracts.eviction import EvictionIntent
@@ -17,9 +17,9 @@ def too_late(intent: EvictionIntent) -> Ruling:
 
 
 def called_off(intent: EvictionIntent, paused: str, *, observes: bool) -> Ruling | None:
-    """The end of an intent that people have stopped; None where they have not.
+    """Return the end of an intent that an operator has stopped; None otherwise.
 
-    `paused` is why evictions are paused, and empty where they are not; a node that only observes still rehearses.
+    `paused` says why evictions are paused, or is empty; a node that only observes still rehearses.
     """
     if paused:
         return Ruling("cancelled", f"{PAUSED}: {paused}")
@@ -27,7 +27,7 @@ def called_off(intent: EvictionIntent, paused: str, *, observes: bool) -> Ruling
 
 
 def before_dry_run(standing: str, stopped: Ruling | None, evidence: Evidence) -> Ruling | None:
-    """What speaks against a rehearsal; None: it is made. `stopped` is what `called_off` gives."""
+    """Return what forbids a rehearsal; None: it is made. `stopped` is the result of `called_off`."""
     # A pod that is on its way out anyhow relieves as much, and a call would only use up a disruption budget.
     if standing in ("gone", "terminating"):
         return Ruling("cancelled", f"the pod was {standing} before its eviction began")
@@ -40,7 +40,7 @@ def before_dry_run(standing: str, stopped: Ruling | None, evidence: Evidence) ->
 
 
 def after_dry_run(intent: EvictionIntent, call: Call, *, expired: bool) -> Ruling | None:
-    """What speaks against the call after a rehearsal that was accepted; None: it is made."""
+    """Return what forbids the call after an accepted rehearsal; None: it is made."""
     # The dry run is the last step of a rehearsal.
     if intent.mode != "enforce":
         return Ruling("cancelled", REHEARSED, (call,))
@@ -49,7 +49,7 @@ def after_dry_run(intent: EvictionIntent, call: Call, *, expired: bool) -> Rulin
 
 
 def while_settling(standing: str, evidence: Evidence, *, expired: bool) -> Ruling:
-    """What follows a call whose outcome is not known; only a pod that still runs is evicted again."""
+    """Return what follows a call with an unknown outcome; only a pod that still runs is evicted again."""
     calls = (Call("lookup", standing),)
     # Whoever made it go, an eviction of this UID needs no second call.
     if standing in ("gone", "terminating"):

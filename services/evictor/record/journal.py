@@ -52,13 +52,13 @@ class IntentJournal:
         return self.records.get(plugin, Record())
 
     def write_record(self, plugin: str, record: Record) -> None:
-        """Write a plugin's record where it has changed."""
+        """Write a plugin's record if it has changed."""
         if record != self.record_of(plugin):
             self._ledger.keep_record(plugin, record)
             self.records[plugin] = record
 
     def begin(self, request: EvictionRequest, bucket: TokenBucket) -> IntentRecord:
-        """Write the intent ahead of everything else, with the event that announces it.
+        """Write the intent before anything else, with the event that announces it.
 
         Raises:
             Conflict: the pod has a live intent.
@@ -93,7 +93,7 @@ class IntentJournal:
         return record
 
     def move(self, record: IntentRecord, step: Step, *, detail: str = "", calls: tuple[Call, ...] = ()) -> IntentRecord:
-        """Write the next step of an intent; gives the record as it is now."""
+        """Write the next step of an intent, and return its new record."""
         now_s = self._wire.clock.monotonic()
         record = record.follow(step, detail=detail, now_s=now_s)
         # "requested" has no event: nothing has happened to the pod yet that anybody could have seen.

@@ -42,7 +42,7 @@ class Outbox:
         self._unread = 0
         """How often a stream could not be read although the bus was there."""
         self.alarm = ""
-        """The last message whose id somebody else had used; "" while there is none."""
+        """The last message whose id another sender had used; "" if there is none."""
         self._head: tuple[str, float] = ("", 0.0)
         """The message that is being sent, and when it was for the first time."""
 
@@ -107,7 +107,7 @@ class Outbox:
         return new
 
     async def _stored_on(self, subject: str) -> dict[tuple[str, bytes], int]:
-        """The stream's messages of a subject, read once: nobody else writes on this node's subjects."""
+        """Return the stream's messages of a subject, read once, because only this node writes on its subjects."""
         if subject not in self._stored and self._unread < READ_TRIES:
             try:
                 held = await self._bus.replay(stream_of(subject) or "", subject)

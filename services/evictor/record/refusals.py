@@ -23,7 +23,7 @@ Key = tuple[str, str, str]
 
 
 class RefusalBook:
-    """The newest refusal of each pod, plugin and guard; the ledger's copy is at most a minute behind."""
+    """The newest refusal of each pod, plugin and guard; the ledger's copy is at most a minute old."""
 
     def __init__(self, ledger: EvictionLedger) -> None:
         self._ledger = ledger
@@ -54,10 +54,10 @@ class RefusalBook:
         self._unwritten.add(fresh.key)
 
     def write(self, now_s: float, *, all_of_it: bool = False) -> None:
-        """Write what is new at once, and the rest with it or a minute after the last time.
+        """Write new refusals at once, and the others with them or a minute after the last write.
 
         Raises:
-            Unavailable: it cannot be written; it stays to be written.
+            Unavailable: it cannot be written, and remains to be written.
         """
         waited = self._written_at_s is None or passed_s(self._written_at_s, now_s) >= WRITE_EVERY_S
         if not self._unwritten or not (self._new or waited or all_of_it):

@@ -1,6 +1,7 @@
-"""Supervises the ledger: opens it, gives it up when it fails, and proves that it works before anybody is evicted again.
+"""Supervises the ledger: opens it, closes it when it fails, and proves that it works before any pod is evicted
+again.
 
-Without a working ledger no pod is evicted, and health says so.
+Without a working ledger no pod is evicted, and the health says so.
 """
 
 from collections.abc import Sequence
@@ -27,7 +28,7 @@ class LedgerSupervisor:
         self.journal = IntentJournal(ledger, wire, written=self.outbox.wake)
         self.refusals = RefusalBook(ledger)
         self.closed = "the evictor is starting"
-        """Why nobody is evicted at all; "" while the ledger works."""
+        """Why no pod is evicted at all; "" while the ledger works."""
         self._open = self._for_good = False
 
     def begin(self) -> None:

@@ -37,7 +37,7 @@ class PastEviction(Question):
 
 
 class BudgetPod(Question):
-    """Who is to go; the owner as namespace/Kind/name."""
+    """The pod to evict; its owner as namespace/Kind/name."""
 
     namespace: str
     owner: str | None = None
@@ -53,7 +53,7 @@ class BudgetQuestion(Question):
 
 
 class BudgetAnswer(Answer):
-    """The first budget that says no, and its sentence; null: all allow it."""
+    """The first budget that refuses, and its sentence; null: all allow it."""
 
     guard: BudgetGuard | None
     why: str | None
@@ -79,14 +79,14 @@ def eviction_budget(question: BudgetQuestion) -> BudgetAnswer:
 
 
 class ReliefPod(Question):
-    """A pod, and by how much its going moves what is observed to the threshold; null: nobody can say."""
+    """A pod, and how far its eviction moves the observed value to the threshold; null: unknown."""
 
     name: ObjectName
     relief: float | None = None
 
 
 class EnoughQuestion(Question):
-    """What is observed, the line, which way it is to go, and the pods, first to go first."""
+    """The observed value, the threshold, the direction, and the pods, the first to evict first."""
 
     observed: float
     threshold: float
@@ -103,7 +103,7 @@ class EnoughAnswer(Answer):
 
 @decision("enough_victims", area="eviction_arbiter", asks=EnoughQuestion, answers=EnoughAnswer)
 def enough_victims(question: EnoughQuestion) -> EnoughAnswer:
-    """Which pods bring what is observed to its line, and nobody without need?"""
+    """Which pods bring the observed value to its threshold, without an unnecessary one?"""
     wanted = excess(Pressure(True, "", question.observed, question.threshold, below=question.below))
     candidates = (
         Candidate(Pod(uid=f"{number:x}", name=pod.name), Reason(rule="as given"), pod.relief)
@@ -114,7 +114,7 @@ def enough_victims(question: EnoughQuestion) -> EnoughAnswer:
 
 
 class EvictableQuestion(Question):
-    """What a pod says of itself."""
+    """What a pod declares about itself."""
 
     annotations: dict[str, str]
     priority: int | None = None
@@ -129,7 +129,7 @@ class EvictableAnswer(Answer):
 
 @decision("pod_evictable", area="eviction_framework", asks=EvictableQuestion, answers=EvictableAnswer)
 def pod_evictable(question: EvictableQuestion) -> EvictableAnswer:
-    """May this pod ever be evicted? A level that cannot be read protects nobody."""
+    """May this pod ever be evicted? An unreadable level protects no pod."""
     try:
         system_cores = qos_class(question.annotations, question.expanded_selectors) == "system_cores"
     except Refused:
@@ -154,7 +154,7 @@ class SoftQuestion(Question):
 
 
 class SoftAnswer(Answer):
-    """Who stays longest first; the last one goes."""
+    """The pods in order; the last one is evicted."""
 
     order: list[str]
     victim: str | None

@@ -161,7 +161,7 @@ class SuppressionQuestion(Question):
 
 
 class SuppressionVerdict(Answer):
-    """What one moment comes to."""
+    """The result of one moment."""
 
     supply_cores: float
     soft_victims: list[str]

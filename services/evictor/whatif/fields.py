@@ -14,7 +14,7 @@ M = TypeVar("M", bound=_Moment)
 
 
 def in_time(steps: list[M]) -> list[M]:
-    """Steps of which none lies before the one ahead of it.
+    """Return steps in ascending order of time.
 
     Raises:
         ValueError: `t_s` goes back.

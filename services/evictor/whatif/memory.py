@@ -36,7 +36,7 @@ class MemoryQuestion(Question):
 
 
 class MemoryVerdict(Answer):
-    """What one step asks for."""
+    """What one step requests."""
 
     met: Literal["NOT_MET", "HARD_MET"]
     scope: str | None
@@ -115,7 +115,7 @@ class NumaMemoryQuestion(Question):
 
 
 class NumaMemoryVerdict(Answer):
-    """What one step asks for."""
+    """What one step requests."""
 
     met: Literal["NOT_MET", "HARD_MET"]
     scope: str | None
@@ -147,7 +147,7 @@ def numa_memory_pressure(question: NumaMemoryQuestion) -> NumaMemoryAnswer:
 
 
 class StallQuestion(Question):
-    """Limits of the stall shares; all that is not said is as usual."""
+    """Limits of the stall shares; missing ones have their default."""
 
     workload_threshold_percent: int = 15
     pods_mean_threshold_percent: int = 4
@@ -179,7 +179,7 @@ class SystemMemoryQuestion(Question):
 
 
 class SystemMemoryVerdict(Answer):
-    """What one step asks for."""
+    """What one step requests."""
 
     met: Literal["NOT_MET", "HARD_MET"]
     scope: str | None

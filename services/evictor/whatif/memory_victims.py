@@ -40,7 +40,7 @@ class VictimsAnswer(Answer):
 
 @decision("memory_victims", area="eviction_memory", asks=VictimsQuestion, answers=VictimsAnswer)
 def memory_victims(question: VictimsQuestion) -> VictimsAnswer:
-    """Who goes, for given actions: NUMA nodes ascending, then the system; each pod once."""
+    """Who is evicted for given actions: NUMA nodes ascending, then the system; each pod once."""
     since, cooldown = question.since_last_eviction_s, question.cooldown_s
     if since is not None and cooldown is not None and since < cooldown:
         return VictimsAnswer(victims=[])
@@ -60,7 +60,7 @@ def _user(pod: MemoryPod) -> MemoryUser[str]:
 
 
 class RssContainer(Question):
-    """One container; a request that is null is not said."""
+    """One container; a null request is not declared."""
 
     request_bytes: int | None = None
     rss_bytes: int
@@ -77,7 +77,7 @@ class RssPod(Question):
 
 
 class RssQuestion(Question):
-    """The switch, the threshold of pods without one of their own, which pods to look at, and the pods."""
+    """The switch, the default threshold, which pods to check, and the pods."""
 
     enabled: bool
     default_threshold_ratio: float

@@ -62,7 +62,7 @@ def nic_pressure(question: NicQuestion) -> NicAnswer:
 
 
 def _cards(pod: NicPod, nics: list[Nic]) -> set[str]:
-    """Cards of which the pod has a share, and the one that it was given, where it asks for bandwidth."""
+    """Return the cards of which the pod has a share, and the one assigned to it, if it requests bandwidth."""
     cards = {nic.name for nic in nics if any(share.pod == pod.name for share in nic.allocations or ())}
     asks = any((pod.requests or {}).get(name, 0) > 0 for name in BANDWIDTHS)
     return cards | {pod.nic_selection_result} if asks and pod.nic_selection_result is not None else cards

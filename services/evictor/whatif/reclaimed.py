@@ -21,7 +21,7 @@ class ReclaimedPod(Question):
 
 
 class ReclaimedQuestion(Question):
-    """What is offered, the thresholds as ratios of it, and who asks for how much."""
+    """The offer, the thresholds as ratios of it, and the requests."""
 
     allocatable: dict[str, int]
     hard_thresholds: dict[str, Ratio]
@@ -75,7 +75,7 @@ def _soft_victims(
 ) -> list[RequestingPod[ReclaimedPod]]:
     """Katalyst's rule for a soft threshold, which the evictor does not have.
 
-    Of the pods that take a notice the smallest stay while their sum is below the threshold; at least one goes.
+    Of the pods that accept a notice, the smallest stay while their sum is below the threshold; at least one is evicted.
     """
     order = largest_first([pod for pod in pods if pod.of.soft_evict_notify], resource)
     staying, total = 0, 0
@@ -95,7 +95,7 @@ class ZoneShare(Question):
 
 
 class Zone(Question):
-    """A NUMA node or a device, with what reclaimed pods may have of it and what they have."""
+    """A NUMA node or a device, with the amount for reclaimed pods and their requests."""
 
     type: str
     id: str
@@ -157,7 +157,8 @@ def zone_resource_pressure(question: ZoneQuestion) -> ZoneAnswer:
 
 
 def _share(zone: Zone, pod: ZonePod) -> dict[str, int]:
-    """What a pod holds of a zone; without an entry there, all of its requests if it is bound to that NUMA node."""
+    """Return what a pod holds of a zone; without an entry there, all of its requests if it is bound to that NUMA
+    node."""
     share: dict[str, int] = {}
     for allocation in zone.allocations:
         if allocation.pod == pod.name:

@@ -22,7 +22,7 @@ from shared.whatif.decisions import Answer, Question, decision
 
 
 class ImageFs(Question):
-    """The file system as it was read so long ago."""
+    """The file system as read at some earlier time."""
 
     available_bytes: Amount
     used_bytes: Amount
@@ -73,7 +73,7 @@ class RootfsQuestion(Question):
 
 
 class RootfsAnswer(Answer):
-    """Whether there is too little room, and who goes first."""
+    """Whether there is too little space, and who is evicted first."""
 
     met: Met
     scope: str | None = None

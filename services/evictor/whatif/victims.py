@@ -59,7 +59,7 @@ def victim_scores(question: ScoresQuestion) -> ScoresAnswer:
 
 
 class FilteredPod(Question):
-    """A pod, the kind of its owner, and whether it runs on a NUMA node with too much load; null: unknown."""
+    """A pod, the kind of its owner, and whether it runs on an overloaded NUMA node; null: unknown."""
 
     name: str
     owner_kind: str | None = None

@@ -1,4 +1,4 @@
-"""Read the host in one pass: every source reads every target of the kinds it offers figures for, if it is due."""
+"""Read the host in one pass: every source reads every target of its kinds, if it is due."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -59,8 +59,8 @@ class Collector:
                 self.offered.setdefault(kind, {})[name] = offer
 
     def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = (), *, whole: bool = False) -> Collected:
-        """Read everything that is due; in a `whole` pass also what moves and pauses. A cgroup that does not exist has
-        no reading; a source that fails spoils only its own figures.
+        """Read everything that is due; a `whole` pass also reads moving targets whose sources pause. A cgroup that
+        does not exist has no reading; a source that fails loses only its own figures.
 
         Raises:
             OSError: the host cannot be read at all.
@@ -106,7 +106,8 @@ class Collector:
             self._without_pauses.setdefault(kind, []).append((name, source, replace(gate, pause_s=0.0)))
 
     def _sources(self, target: Target) -> tuple[Always, Gated]:
-        """What is read of a target in every pass, and what behind a gate; of a part of a pool only what adds up."""
+        """Return the sources of a target that are read in every pass, and those behind a gate; for a part of a pool
+        only the ones that add up."""
         gates = self._without_pauses if self._whole else self._gated
         always, gated = self._always.get(target.kind, []), gates.get(target.kind, [])
         if not is_member(target):
@@ -159,7 +160,7 @@ class Collector:
             self._unread[target.name] = f"no cgroup {target.group} on this node: it does not run, or runs elsewhere"
 
     def _gated_readings(self, visit: _Visit, gated: Gated, failures: dict[str, str]) -> dict[str, SourceReading]:
-        """Of each source behind a gate the last reading, or a new one where it is due."""
+        """Return for each gated source the last reading, or a new one if it is due."""
         found = dict[str, SourceReading]()
         for name, source, declared in gated:
             gate = declared.among(reading.raw for reading in found.values())

@@ -1,7 +1,7 @@
-"""Show the last sample as Prometheus gauges, made when they are asked for.
+"""Expose the last sample as Prometheus gauges, built when they are scraped.
 
-A figure that is absent has no series. Pods are the only labels whose number is not the machine's: at most `MOST_PODS`
-have series of their own, by namespace and name, and a gauge says how many were left out.
+A missing figure has no series. Pods are the only labels whose number the machine does not bound: at most `MOST_PODS`
+have their own series, by namespace and name, and a gauge counts those that were left out.
 """
 
 import re
@@ -24,12 +24,12 @@ _SUMS = (
     "disk_read_bytes_per_s",
     "disk_write_bytes_per_s",
 )
-"""What may be added up over a pod's containers."""
+"""Figures that may be added up over a pod's containers."""
 _NOT_A_NAME = re.compile(r"[^a-z0-9_]")
 
 
 class Exposition:
-    """Holds the last sample for whoever asks; nothing is copied meanwhile."""
+    """Holds the last sample for scrapes; nothing is copied meanwhile."""
 
     def __init__(self, monotonic: Callable[[], float], registry: CollectorRegistry = REGISTRY) -> None:
         self._monotonic, self._registry = monotonic, registry
@@ -116,7 +116,7 @@ def _stalls(reading: object) -> Iterator[Labelled]:
 
 
 def _pods(readings: list[PodReading]) -> Iterator[GaugeMetricFamily]:
-    """Sums over the containers of each pod; a pod of which one container is not known has none."""
+    """Sum up the containers of each pod; a pod with an unknown container has no sum."""
     shown = readings[:MOST_PODS]
     for name in _SUMS:
         sums = ((reading, _sum(reading.containers, name)) for reading in shown)

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class HostReader:
-    """Reads below one host root; `begin` opens a pass. What sources see of it: `services.metrics.core.source.Host`."""
+    """Reads below one host root; `begin` opens a pass. Sources see it as `services.metrics.core.source.Host`."""
 
     def __init__(
         self,
@@ -102,14 +102,14 @@ class HostReader:
         return read_record(f"{self.root}/{path}")
 
     def names(self, path: str) -> Sequence[str]:
-        """What a folder below the host root holds, ascending; nothing where it does not exist."""
+        """Return the names in a folder below the host root, ascending; empty if it does not exist."""
         try:
             return sorted(os.listdir(f"{self.root}/{path}"))  # noqa: PTH208 - half the cost of a Path
         except FileNotFoundError:
             return ()
 
     def exists(self, path: str) -> bool:
-        """Whether there is something below the host root, be it a link to nowhere."""
+        """Return whether a path below the host root exists, even as a dangling link."""
         return os.path.lexists(f"{self.root}/{path}")
 
     def groups_below(self, folder: str) -> Sequence[str]:
@@ -124,11 +124,11 @@ class HostReader:
             return ()
 
     def root_file_system(self) -> FileSystem | None:
-        """How full the host's root file system is: the one figure that no file tells. None where it is not known."""
+        """Return how full the host's root file system is, the one figure that no file contains. None if unknown."""
         return self._file_system(self.root)
 
     def once(self, find: Callable[[Host, str], T], about: str) -> T:
-        """What `find` says about a folder or file, found out once a pass: several targets may ask."""
+        """Return the result of `find` for a folder or file, computed once a pass, because several targets may ask."""
         key = (find, about)
         if key not in self._found:
             self._found[key] = find(self, about)
@@ -162,12 +162,12 @@ class HostReader:
         return folder
 
     def identity(self, target: Target) -> int | None:
-        """A number that a re-made cgroup does not share; None where there is no cgroup.
+        """Return a number that a recreated cgroup does not share; None if there is no cgroup.
 
-        The inode of the usage file, where that is kept open and has just answered; else that of the folder.
+        It is the inode of the usage file if that is open and has just answered, otherwise the inode of the folder.
 
         Raises:
-            OSError: the folder may not be looked at.
+            OSError: the folder is not accessible.
             Refused: the cgroup's name is not allowed.
         """
         controller, name = _IDENTITY[self.version]
@@ -192,7 +192,7 @@ class HostReader:
 
 
 def _same_numbers(root: str) -> bool:
-    """Whether this process has the number on the host that it has here."""
+    """Return whether this process has the same process id on the host."""
     try:
         return os.readlink(f"{root}/proc/self") == str(os.getpid())  # noqa: PTH115 - as everywhere here
     except OSError:

@@ -1,9 +1,9 @@
-"""Wake metrics by the kernel's pressure triggers, when tasks have stalled.
+"""Wake metrics by the kernel's pressure triggers when tasks have stalled.
 
 A trigger is armed by writing "some <stall us> <window us>" into a pressure file and waiting for POLLPRI on it (kernel
-documentation, accounting/psi). All files sit in one epoll set, and the event loop watches that set's own descriptor:
-no thread is needed. To ask the kernel for a file's event also takes it, and the loop already does so when it polls
-the nested set: a wake therefore often names no file, and says no more than that some task has stalled.
+documentation, accounting/psi). All files are in one epoll set, and the event loop watches the descriptor of that set,
+so no thread is needed. Polling a file's event also consumes it, and the loop already does so when it polls the nested
+set. A wake therefore often names no file, and means only that some task has stalled.
 """
 
 import asyncio
@@ -26,10 +26,11 @@ RESOURCES = ("cpu", "memory")
 
 
 def pressure_files(host_root: Path, groups: Sequence[Path]) -> list[str]:
-    """The files to arm: the machine's, and on a host those of these groups; none where everything is a plain file.
+    """Return the files to arm: the machine's, and on a host those of these groups; none if everything is a plain
+    file.
 
-    In a container `/proc/pressure` tells of the whole machine, too, and may be written, which what is mounted of the
-    host's may not: any task that stalls, in whatever group, is seen there (docs/facts/linux-cpu.md#pressure).
+    In a container `/proc/pressure` also describes the whole machine, and is writable, unlike the host's files that are
+    mounted read-only: any task that stalls, in whatever group, shows there (docs/facts/linux-cpu.md#pressure).
     """
     machine = [f"/proc/pressure/{resource}" for resource in RESOURCES]
     if host_root == Path("/"):
@@ -38,7 +39,8 @@ def pressure_files(host_root: Path, groups: Sequence[Path]) -> list[str]:
 
 
 class PressureTriggers:
-    """Watches pressure files; a file that does not exist yet is armed later, one that the kernel refuses is let be."""
+    """Watches pressure files; a file that does not exist yet is armed later, and one that the kernel refuses is
+    skipped."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._waiting = list(paths)
@@ -93,10 +95,10 @@ class PressureTriggers:
 
 
 def _register(epoll: select.epoll, path: str) -> int:
-    """A descriptor with a trigger on it, watched by `epoll`.
+    """Return a descriptor with a trigger on it, watched by `epoll`.
 
     Raises:
-        OSError: no such file, the kernel takes none of the triggers, or it is no pressure file.
+        OSError: no such file, the kernel accepts none of the triggers, or it is no pressure file.
     """
     # Writable, for a trigger is written; it lives as long as the descriptor.
     descriptor = os.open(path, os.O_RDWR | os.O_NONBLOCK)

@@ -40,10 +40,10 @@ class LayoutTargets:
         return self._tenants
 
     def _parts(self, pods: Sequence[Pod]) -> Iterator[Target]:
-        """Pools that have no group of their own are the sum of their pods' groups.
+        """Return the pod groups whose sum stands for a pool without its own group.
 
-        The reclaimed one may have a group after all, with its limits. A pool none of whose pods runs is known to use
-        nothing; of one that has running pods at least one group must be there.
+        The reclaimed pool may have a group after all, with its limits. A pool without running pods is known to use
+        nothing; of a pool with running pods, at least one group must exist.
         """
         pool_of_members = self._layout.reclaimed_group(pods)
         running = {POOL_OF_QOS[pod.qos] for pod in pods if pod.phase == "Running" and not pod.terminating}

@@ -31,10 +31,10 @@ class HostTripwire:
         self._usage_paths = self._paths()
 
     def probe(self) -> tuple[int | None, int | None]:
-        """CPU time of the tenants so far in nanoseconds, and free bytes; None for what cannot be read.
+        """Return the tenants' CPU time so far in nanoseconds, and free bytes; None for what cannot be read.
 
-        Groups that are not there are left out, but for the case that none is. The sums over different groups cannot be
-        compared: the first probe after a change says nothing.
+        Missing groups are left out, unless all are missing. Sums over different groups cannot be compared, so the first
+        probe after a change is ignored.
         """
         changed = self._tenants() is not self._groups
         if changed:

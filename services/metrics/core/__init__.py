@@ -1,1 +1,1 @@
-"""The pure decisions of metrics: how raw readings become figures, what a sample says, when a pass is worth making."""
+"""Pure decisions of metrics: figures from raw readings, the contents of a sample, and when a pass is worthwhile."""

@@ -1,7 +1,7 @@
-"""Where applications outside of pods run, and whether what is measured there is theirs alone. Pure.
+"""Where applications outside of pods run, and whether what is measured there belongs to them alone. Pure.
 
-An application counts beside pods, so its cgroup must hold no pod and no other application: all of that would be counted
-twice, and the system's use would come out too small.
+An application counts in addition to pods, so its cgroup must contain no pod and no other application. Otherwise their
+use would count twice, and the system's use would be too small.
 
 Facts: docs/facts/koordinator-host-applications.md#cgroups,
 docs/facts/koordinator-host-applications.md#what-their-use-counts-for.
@@ -67,7 +67,7 @@ class PlacedApplications:
 
 
 def place(applications: Sequence[MeasuredApplication], layout: Layout, pods: Sequence[Pod]) -> PlacedApplications:
-    """The cgroups of the applications among those of the pods that there are now."""
+    """Return the applications' cgroups, given the cgroups of the present pods."""
     targets, pools, refused = list[Target](), dict[str, str](), dict[str, str]()
     of_pods = frozenset(layout.pod_group(pod) for pod in pods) if applications else frozenset()
     for one in applications:
@@ -88,7 +88,7 @@ def application_readings(
     results: Mapping[Target, TargetResult],
     unread: Mapping[str, str],
 ) -> tuple[ApplicationReading, ...]:
-    """What the message says of each; `unread` has by name why a cgroup that may be measured could not be."""
+    """Return the reading of each application; `unread` says by name why a permitted cgroup could not be measured."""
     measured = {target.name: one.model for target, one in results.items() if isinstance(one.model, ApplicationReading)}
     return tuple(
         measured.get(one.name, ApplicationReading(name=one.name)).model_copy(
@@ -104,7 +104,7 @@ def application_readings(
 
 
 def _group(one: MeasuredApplication, layout: Layout) -> str | None:
-    """None where it is named by a group of kubelet's, and there is no kubelet."""
+    """Return the application's group; None if it is named by a group of kubelet's, and there is no kubelet."""
     if one.base == "CgroupRoot":
         return one.path
     if not isinstance(layout, KubeletLayout):

@@ -1,7 +1,7 @@
-"""`Rest` says whether nothing moves on the node, so that the next pass may wait for longer. Pure.
+"""`Rest` decides whether nothing moves on the node, so that the next pass may wait longer. Pure.
 
-The node rests once several periods in a row have shown the same: CPU use of the tenants and of the whole machine, free
-memory, and the pods. A pass that was made early for whatever reason begins the count anew.
+The node rests after several equal periods in a row: CPU use of the tenants and of the whole machine, free memory, and
+the pods. An early pass, for whatever reason, restarts the count.
 """
 
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from services.metrics.core.wakeup import MEMORY_DROP, Observation
 STILL_PASSES = 5
 """Periods without news after which the node rests."""
 STILL_CORES, STILL_SHARE = 0.25, 0.1
-"""Within a quarter of a core, or a tenth where that is more, CPU use is the same: half of what wakes a pass at once
+"""CPU use is equal within a quarter of a core, or a tenth if that is more: half of what triggers an early pass
 (`tenant_step_cores`, `TENANT_RISE`)."""
 
 

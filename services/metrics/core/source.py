@@ -1,8 +1,8 @@
 """Define a source: one file in `services/metrics/sources` that ends in `SOURCE = Source(...)`.
 
-A source names the figures that it offers for each kind of target, and reads their raw values through the `Host` that it
-is given. It opens nothing by itself: so one file is read once in a pass for all sources, stays open where that is
-cheaper, and is one of the generated host in tests and in the simulator.
+A source names the figures that it offers for each kind of target, and reads their raw values through the given `Host`.
+It opens nothing by itself. A file is therefore read once in a pass for all sources, stays open if that is cheaper, and
+comes from the generated host in tests and in the simulator.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -22,7 +22,7 @@ T = TypeVar("T")
 class Host(Protocol):
     """The host as a source reads it. Paths are relative to the host's root ("proc/meminfo").
 
-    Every method but `once`, `tally` and `turn` may raise OSError: the file is there but cannot be read.
+    Every method except `once`, `tally` and `turn` may raise OSError: the file exists but cannot be read.
     """
 
     @property
@@ -54,11 +54,11 @@ class Host(Protocol):
         ...
 
     def names(self, path: str) -> Sequence[str]:
-        """What a folder holds, ascending; nothing where it does not exist."""
+        """Return the names in a folder, ascending; empty if it does not exist."""
         ...
 
     def exists(self, path: str) -> bool:
-        """Whether there is something, be it a link to nowhere."""
+        """Return whether a path exists, even as a dangling link."""
         ...
 
     def group_folder(self, target: Target, controller: str) -> str:
@@ -82,11 +82,11 @@ class Host(Protocol):
         ...
 
     def root_file_system(self) -> FileSystem | None:
-        """How full the host's root file system is: the one figure that no file tells. None where it is not known."""
+        """Return how full the host's root file system is, the one figure that no file contains. None if unknown."""
         ...
 
     def once(self, find: Callable[["Host", str], T], about: str) -> T:
-        """What `find` says about a folder or file, found out once a pass: several targets may ask."""
+        """Return the result of `find` for a folder or file, computed once a pass, because several targets may ask."""
         ...
 
     def tally(self, about: str, counters: Mapping[str, int], members: Collection[str], most_per_s: float) -> float:
@@ -109,8 +109,8 @@ Cost = Literal["cheap", "moderate", "dear"]
 class Source:
     """One source: the figures it offers for each kind of target, and how their raw values are read.
 
-    `read` returns the raw values it finds; one that is not there is left out, never given as 0. It may raise OSError,
-    ValueError, IndexError or ArithmeticError: then this source's figures of this target are absent in the pass, and
+    `read` returns the raw values it finds; a missing value is left out, never given as 0. It may raise OSError,
+    ValueError, IndexError or ArithmeticError: this source's figures of this target are then absent in the pass, and the
     health says so. Kinds of target that `gates` names are not read in every pass.
     """
 
@@ -119,6 +119,6 @@ class Source:
     cost: Cost = "cheap"
     gates: Gates = field(default_factory=dict)
     adds_up: frozenset[str] = frozenset()
-    """Raw values that may be summed over cgroups to those of a pool without a cgroup of its own (`reads.pooled`):
-    levels and, where the source is read in every pass, counters. Readings behind a gate are of different times, so
-    that sums of their counters mean nothing."""
+    """Raw values that may be summed over cgroups for a pool without a cgroup of its own (`reads.pooled`): levels
+    and, if the source is read in every pass, counters. Readings behind a gate are of different times, so sums of
+    their counters are meaningless."""

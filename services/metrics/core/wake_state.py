@@ -1,6 +1,6 @@
-"""`WakeState` is what metrics knows between two passes; by it alone is decided why the next one is due. Pure.
+"""`WakeState` holds what metrics knows between two passes, and alone decides why the next one is due. Pure.
 
-Each step gives a new state: after a probe, after a pass has begun, after it has ended.
+Each step returns a new state: after a probe, after a pass has begun, after it has ended.
 """
 
 from dataclasses import dataclass, field, replace
@@ -38,7 +38,7 @@ class WakePace:
 
 @dataclass(frozen=True, slots=True)
 class PassReport:
-    """What a pass that has succeeded says to the next wake-up."""
+    """What a successful pass reports to the next wake-up."""
 
     trigger: Trigger
     at_s: float
@@ -61,10 +61,10 @@ class WakeState:
     follow_up: Trigger | None = "start"
     """Why a pass is promised for the next probe."""
     pressure_waits: bool = False
-    """Whether the kernel has told of pressure since the last pass began."""
+    """Whether the kernel has reported pressure since the last pass began."""
     whole: bool = False
-    """Whether the pass that is due now is one that was promised. It reads all that moves (`reads.gates`): the early one
-    before it was to be quick."""
+    """Whether the pass that is due now was announced by an early one. It reads everything that moves
+    (`reads.gates`), which the early one skipped to be quick."""
     rest: Rest = field(default_factory=Rest)
     at_pass: TripwireReading | None = None
     """The last probe before the last pass."""
@@ -79,11 +79,11 @@ class WakeState:
         return cls(nothing, nothing, now_s, PressureGate(min_gap_s))
 
     def pressure_told(self) -> "WakeState":
-        """The state once the kernel has told of pressure."""
+        """Return the state after the kernel has reported pressure."""
         return replace(self, pressure_waits=True)
 
     def answers_pressure(self, now_s: float) -> bool:
-        """Whether pressure waits, and the gate lets it be answered."""
+        """Return whether pressure is pending and the gate lets it trigger a pass."""
         return self.pressure_waits and self.gate.allows(now_s)
 
     def has_just_probed(self, now_s: float, pace: WakePace) -> bool:
@@ -93,7 +93,7 @@ class WakeState:
     def after_probe(
         self, probe: TripwireReading, bounds: WakeBounds, pace: WakePace
     ) -> tuple["WakeState", Trigger | None]:
-        """The state after one more probe, and why a pass is due now, if it is."""
+        """Return the state after one more probe, and why a pass is due now, if it is."""
         # Not by `replace`: this step is made several times a second, and `replace` costs as much as all the rest of it.
         now = WakeState(
             probe, self.probe, self.tried_at_s, self.gate, self.reported, self.follow_up, self.pressure_waits,

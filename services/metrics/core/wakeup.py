@@ -1,7 +1,7 @@
-"""Decide whether a pass is worth making before the period is over: by the tripwire, or by the kernel's pressure. Pure.
+"""Decide whether a pass is worthwhile before the period is over: by the tripwire, or by the kernel's pressure. Pure.
 
-Between two passes the tripwire reads three cheap figures many times a second. A pass is made at once when one of them
-differs enough from what the last sample reported; otherwise its readers would go on with figures up to a period old.
+Between two passes the tripwire reads three cheap figures many times a second. A pass starts at once when one of them
+differs enough from the last sample; otherwise readers would use figures up to a period old.
 """
 
 from dataclasses import dataclass, replace
@@ -29,7 +29,7 @@ class WakeBounds:
 
 @dataclass(frozen=True, slots=True)
 class TripwireReading:
-    """What one probe of the tripwire read; None where the figure cannot be read."""
+    """What one probe of the tripwire read; None if the figure cannot be read."""
 
     at_s: float
     tenant_usage_ns: int | None
@@ -48,7 +48,7 @@ class Observation:
 
 @dataclass(frozen=True, slots=True)
 class KernelMemory:
-    """The machine's memory, and the setting of its kernel that says when it begins to reclaim."""
+    """The machine's memory, and the kernel setting that decides when it begins to reclaim."""
 
     total_bytes: int | None
     scale_factor: int | None
@@ -62,7 +62,7 @@ class KernelMemory:
 
 @dataclass(frozen=True, slots=True)
 class LastReported:
-    """What the last sample reported, and the recent peak of the tenants' usage."""
+    """What the last sample reported, and the recent peak of the tenants' use."""
 
     seen: Observation
     memory_total_bytes: int | None = None
@@ -94,10 +94,10 @@ def watermark(total_bytes: int | None, scale_factor: int | None) -> float | None
 
 
 def why_now(last: LastReported, seen: Observation, bounds: WakeBounds) -> Trigger | None:
-    """What makes a pass worth making now; None where the last sample still holds.
+    """Return why a pass is worthwhile now; None if the last sample still holds.
 
-    A figure that is absent on either side is no news. Below the kernel's watermark every probe is: the evictor needs
-    two samples to confirm, and must not wait a period for the second one.
+    A figure that is absent on either side is no news. Below the kernel's watermark every probe is news, because the
+    evictor needs two samples to confirm, and must not wait a period for the second one.
     """
     # First of all: here the kernel itself reclaims, and what needs two samples must get them.
     if _below(seen.memory_free_bytes, last.watermark_bytes):
@@ -142,7 +142,7 @@ class PressureGate:
         return now_s - self.last_at_s >= self.gap_s
 
     def after(self, now_s: float, *, news: bool, min_gap_s: float, max_gap_s: float) -> "PressureGate":
-        """The gate after a pass: wide open when it brought news, else the gap doubles, up to a period."""
+        """Return the gate after a pass: fully open if it brought news, otherwise the gap doubles, up to a period."""
         # Never beyond a period: then a pass is made anyway.
         return PressureGate(min_gap_s if news else min(max(min_gap_s, self.gap_s * 2), max_gap_s), now_s)
 

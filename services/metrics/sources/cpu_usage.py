@@ -12,7 +12,7 @@ FILES: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2: ("c
 
 
 def usage_ns(text: str | None, version: Version) -> int | None:
-    """CPU time so far in nanoseconds; None where the file is not there or says nothing."""
+    """Return the CPU time so far in nanoseconds; None if the file is missing or unreadable."""
     if text is None:
         return None
     if version == 1:

@@ -12,7 +12,7 @@ from services.metrics.core.reads.gates import PAUSE_S, WORKED, Gate
 from services.metrics.core.source import Host, Source
 
 _SECTOR_BYTES = 512
-"""The unit of `/proc/diskstats`, whatever the sectors of the device are."""
+"""The unit of `/proc/diskstats`, whatever the sector size of the device."""
 _WHOLE_DISK = re.compile(r"^(?:(?:sd|vd|xvd|hd)[a-z]+|nvme\d+n\d+|mmcblk\d+|pmem\d+)$")
 _V1_FILE = "blkio.throttle.io_service_bytes_recursive"
 _READ, _WRITTEN = "disk_read_bytes", "disk_written_bytes"
@@ -38,7 +38,7 @@ def _of_node(text: str | None) -> dict[str, int]:
 
 
 def _of_v1(text: str | None) -> dict[str, int]:
-    """Lines "254:0 Read 4096"; a cgroup that has not touched a device yet has the total alone."""
+    """Parse lines "254:0 Read 4096"; a cgroup that has not used a device yet has only the total."""
     if text is None:
         return {}
     rows = [line.split() for line in text.splitlines()]

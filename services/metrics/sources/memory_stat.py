@@ -17,7 +17,7 @@ _NAMES: dict[Version, tuple[str, str, str]] = {
     1: ("total_rss", "total_cache", "total_shmem"),
     2: ("anon", "file", "shmem"),
 }
-"""What `memory.stat` calls anonymous memory, page cache, and the part of the cache that is shared memory."""
+"""Names in `memory.stat` of anonymous memory, page cache, and shared memory within the cache."""
 _REFAULTS: dict[Version, tuple[str, ...]] = {
     1: ("total_workingset_refault_anon", "total_workingset_refault_file", "total_workingset_refault"),
     2: ("workingset_refault_anon", "workingset_refault_file", "workingset_refault"),

@@ -1,7 +1,7 @@
 """Read the node's network cards: whether each has a link, and how fast it is, from `/sys/class/net`.
 
-Only hardware: what the kernel makes by itself (bridges, `veth…`, loopback) has no `device`. A card that has been taken
-down and one without a cable are both down; one that does not say so (a driver without `operstate` or `carrier`) has no
+Only hardware counts: interfaces that the kernel creates (bridges, `veth…`, loopback) have no `device`. A card that was
+switched off and a card without a cable are both down; a card whose driver has no `operstate` or `carrier` has no
 figure. Virtual cards have a link but no speed.
 """
 
@@ -50,7 +50,7 @@ def _speed(host: Host, card: str) -> int | None:
 
 
 def _attribute(host: Host, card: str, name: str) -> str | None:
-    """An attribute; None where it is not there, or the driver has no answer to it now (EINVAL)."""
+    """Return an attribute; None if it does not exist, or the driver has no answer now (EINVAL)."""
     try:
         text = host.record(f"{_FOLDER}/{card}/{name}")
     except OSError as error:

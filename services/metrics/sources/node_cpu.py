@@ -10,7 +10,7 @@ _TICKS_PER_S = os.sysconf("SC_CLK_TCK")  # the unit of /proc/stat, the same for 
 BUSY_COLUMNS = (0, 1, 2, 5, 6)
 """user, nice, system, irq, softirq; guest time is in user, steal is apart."""
 STEAL_COLUMN = 7
-"""Time in which a CPU had work and the hypervisor ran somebody else (docs/facts/linux-cpu.md#stolen-time)."""
+"""Time in which a CPU had work and the hypervisor ran another guest (docs/facts/linux-cpu.md#stolen-time)."""
 ALL_COLUMNS = slice(0, 8)
 """With idle, iowait and steal: what adds up to the time that has passed."""
 

@@ -16,7 +16,7 @@ _LINES: dict[Version, tuple[str, str, int]] = {
     1: ("hierarchical_anon", "hierarchical_file", os.sysconf("SC_PAGE_SIZE")),
     2: ("anon", "file", 1),
 }
-"""What its lines are called, and the unit in bytes."""
+"""Names of its lines, and their unit in bytes."""
 
 
 def _read(host: Host, target: Target) -> Mapping[str, Value]:

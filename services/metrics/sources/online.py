@@ -1,4 +1,4 @@
-"""Read which CPUs are online: the one figure without which there is no sample."""
+"""Read which CPUs are online, the one figure that every sample needs."""
 
 from services.metrics.core.figures.figure import Gauge
 from services.metrics.core.figures.target import Target

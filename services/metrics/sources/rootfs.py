@@ -1,8 +1,8 @@
 """Read how full the node's root file system is, in bytes and inodes, as `df` shows it.
 
-Available is what is left to users without privileges, which is what kubelet's eviction goes by as well. A file system
-that counts no inodes (btrfs) has no figure of them. How much of it a container has written is not read: the kernel
-does not count it, and a walk over all files in every pass costs too much.
+Available means available to users without privileges, which kubelet's eviction uses as well. A file system that counts
+no inodes (btrfs) has no inode figure. What a container has written is not read: the kernel does not count it, and
+walking over all files in every pass is too expensive.
 """
 
 from services.metrics.core.figures.figure import Gauge

@@ -1,14 +1,14 @@
-"""Read how many runnable tasks waited for a CPU: seconds of waiting per second, which is their number on average.
+"""Read how many runnable tasks waited for a CPU: seconds of waiting per second, which is their average number.
 
-The kernel counts it in three places, none of them always there:
+The kernel counts it in three places, none of them always present:
 - `/proc/schedstat`, of each CPU (CONFIG_SCHEDSTATS): the node's figure;
-- `wait_sum` in a v1 cgroup's `cpu.stat`, where sched_schedstats is on: how long the cgroup as a whole waited for its
+- `wait_sum` in a v1 cgroup's `cpu.stat`, if sched_schedstats is on: how long the cgroup as a whole waited for its
   turn, which says nothing about tasks that wait for each other inside it, and is therefore not used;
 - `/proc/<tid>/schedstat`, of each task (CONFIG_SCHED_INFO): a container's figure is their sum. A task that ended
-  between two readings takes its last wait with it. Of very many tasks only some are read in a pass, the others count by
-  what they waited when they were read last.
-Waits for a quota and for a hypervisor are in it (docs/facts/linux-cpu.md#run-delay). On v2 the container's
-`cpu_pressure` tells less and more cheaply: the share of time in which there was any waiting task.
+  between two readings is lost with its last wait. Of very many tasks, a pass reads only some; the others count with
+  their last reading.
+Waits for a quota and for a hypervisor are included (docs/facts/linux-cpu.md#run-delay). On v2 the container's
+`cpu_pressure` is cheaper and less precise: the share of time in which any task waited.
 """
 
 from services.metrics.core.figures.figure import Figure, Rate, Total

@@ -1,7 +1,7 @@
-"""Read the socket of each NUMA node: the package that its first CPU lies in, by `/sys/devices/system/cpu`.
+"""Read the socket of each NUMA node, which is the package of its first CPU in `/sys/devices/system/cpu`.
 
-A NUMA node without CPUs has no socket, and a kernel that does not know the package says -1 (some ARM machines): then
-the figure is absent.
+A NUMA node without CPUs has no socket, and a kernel that does not know the package reports -1 (some ARM machines): the
+figure is then absent.
 """
 
 from services.metrics.core.figures.figure import Gauge

@@ -16,7 +16,7 @@ TASK_FILE: dict[Version, str] = {1: "tasks", 2: "cgroup.threads"}
 
 
 def task_ids(host: Host, folder: str) -> list[str] | None:
-    """The tasks in a cgroup's folder and in all below; None where its list of tasks is not there or says nothing."""
+    """Return the tasks in a cgroup's folder and below; None if its list of tasks is missing or unreadable."""
     listed = host.file(f"{folder}/{TASK_FILE[host.version]}") if host.sees_tasks else None
     if listed is None:
         return None

@@ -1,6 +1,7 @@
-"""`estimate_cores` says how many cores a tenant container needs (docs/facts/katalyst-cpu.md#estimate-of-a-container).
+"""`estimate_cores` estimates how many cores a tenant container needs
+(docs/facts/katalyst-cpu.md#estimate-of-a-container).
 
-A figure of 0 or less counts as missing: a container that is measured as idle may not have started its work yet.
+A figure of 0 or less counts as missing, because an idle container may not have started its work yet.
 """
 
 import math
@@ -10,7 +11,7 @@ from dataclasses import dataclass
 from services.advisor.core.model.figures import Figures
 
 FALLBACK_CORES = 4.0
-"""For a container of which nothing is known, on a large machine: Katalyst's figure."""
+"""Estimate for a container without any figure on a large machine: Katalyst's value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +41,7 @@ def estimate_cores(
 
 
 def requested_cores(request_cores: float, fallback_cores: float = FALLBACK_CORES) -> float:
-    """What counts for a container that is not judged by its figures: its request, else the fallback."""
+    """Return the estimate of a container that is not judged by its figures: its request, otherwise the fallback."""
     return request_cores if request_cores > 0 else fallback_cores
 
 

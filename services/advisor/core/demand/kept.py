@@ -14,12 +14,12 @@ from services.advisor.core.policy import Demand
 from shared.contracts.envelope import Reason
 
 NAMED_SERVICES = 8
-"""Named in the reason; a node of hundreds would else make each advice long."""
+"""Most services named in the reason, to keep advice short on nodes with hundreds of them."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptIdle:
-    """What containers of one region asked for and leave idle, which is not lent, and of which services they are."""
+    """Requested idle CPU and memory of one region that must not be lent, and the services to which it belongs."""
 
     cores: float = 0.0
     memory_bytes: int = 0
@@ -37,7 +37,7 @@ def lends(container: ContainerView) -> bool:
 
 @once
 def kept_of(containers: tuple[ContainerView, ...]) -> KeptIdle:
-    """What these containers keep. One that is not measured counts what it asked for anyway, with every policy."""
+    """Return what these containers keep. An unmeasured container counts its request anyway, with every policy."""
     keeping_ones = [container for container in containers if not lends(container)]
     if not keeping_ones:
         return NOTHING_KEPT
@@ -63,7 +63,7 @@ def _idle_bytes(container: ContainerView) -> int:
 
 
 def without_kept(view: View, kept: KeptIdle) -> View:
-    """The view as the policy judges it: of its pool, what is kept idle is nobody's to fill."""
+    """Return the view that the policy judges, without the idle CPU that must not be lent."""
     if view.size_cpus is None or not kept.cores:
         return view
     return replace(view, size_cpus=max(1, view.size_cpus - math.floor(kept.cores)))

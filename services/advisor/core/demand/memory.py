@@ -10,9 +10,10 @@ TENANT_PERCENT = 110
 def estimate_bytes(
     qos: QosClass, figures: Resident, request_bytes: int, unknown_bytes: int, percent: int = TENANT_PERCENT
 ) -> int:
-    """Memory that counts for one container: measured with its margin, else the request, else `unknown_bytes`.
+    """Return the memory that counts for one container: measured memory plus margin, otherwise the request, otherwise
+    `unknown_bytes`.
 
-    Of system_cores only resident memory counts, without margin; reclaimed pods live on the offer and count nothing.
+    For system_cores only resident memory counts, without margin. Reclaimed pods use the offer and count nothing.
     """
     if qos == "reclaimed_cores":
         return 0

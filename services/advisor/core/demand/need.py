@@ -9,24 +9,25 @@ from services.advisor.core.model.view import CPU_TENANTS, View
 
 
 def need_cores(figures: Figures) -> float | None:
-    """What one container uses or queues for now: the larger of its use and its 1-minute load. None: not measured.
+    """Return what one container uses or queues for now: the larger of its use and its 1-minute load. None: not
+    measured.
 
-    Use alone cannot exceed what the container was given; the load also counts tasks that wait for a CPU.
+    Use cannot exceed what the container was given; the load also counts tasks that wait for a CPU.
     """
     return None if figures.usage_cores is None else max(figures.usage_cores, figures.load1 or 0.0)
 
 
 def pool_used_cores(view: View) -> float:
-    """What the tenants use as a whole, by the larger of both figures of it; 0 where none is measured."""
+    """Return the use of all tenants, the larger of its two figures; 0 if none is measured."""
     of_containers = (c.cpu.usage_cores for c in view.of("shared_cores") if c.cpu.usage_cores is not None)
     return max(view.tenants_usage_cores or 0.0, total_cores(of_containers))
 
 
 def pool_need_cores(view: View) -> float:
-    """What the tenants' pool as a whole uses, and the tasks that wait in it for a CPU; 0 where it is not measured.
+    """Return the use of the tenants' pool plus its waiting tasks; 0 if it is not measured.
 
-    A pool that is too small shows it here at once: a minute before the load averages, and whatever its size. A wrong
-    or hostile figure of waiting is bounded by the machine.
+    A pool that is too small shows here at once, a minute before the load averages and whatever its size. A wrong or
+    hostile figure of waiting tasks is bounded by the machine.
     """
     used, waiting = view.tenants_usage_cores, view.signs.waiting_tasks or 0.0
     if waiting:
@@ -37,7 +38,7 @@ def pool_need_cores(view: View) -> float:
 
 @dataclass(frozen=True, slots=True)
 class TenantsNeed:
-    """The CPU need of all tenants of a view, in cores, as far as it is measured, and what else counts."""
+    """The measured CPU need of all tenants of a view, in cores, and what else counts."""
 
     measured_cores: float | None
     """Of the shared containers together, at least that of their pool; None where no container is measured."""
@@ -46,12 +47,12 @@ class TenantsNeed:
 
 
 def used_cores(figures: Figures) -> float | None:
-    """What one container uses now. None: not measured."""
+    """Return what one container uses now. None: not measured."""
     return figures.usage_cores
 
 
 def tenants_need(view: View, need_of: Callable[[Figures], float | None] = need_cores) -> TenantsNeed:
-    """The tenants' need in one view; `need_of` says what a container needs that is measured."""
+    """Return the tenants' need in one view; `need_of` returns the need of a measured container."""
     shared = [(container, need_of(container.cpu)) for container in view.of("shared_cores")]
     measured = [need for _, need in shared if need is not None]
     asking = [container for container, need in shared if need is None]

@@ -29,7 +29,8 @@ class Gains:
 
 @dataclass(frozen=True, slots=True)
 class Controller:
-    """What one indicator has corrected so far (cores), from which size, and its last error; None before the first."""
+    """The correction of one indicator so far (cores), the size from which it started, and its last error; None
+    before the first."""
 
     size_cores: float | None = None
     adjustment_cores: float = 0.0
@@ -94,7 +95,8 @@ def _step(before: Controller, indicator: Indicator, sizes: SizeRange, weight: fl
 
 
 def _correction(gains: Gains, error: float, before: float | None, upper_cores: float) -> float:
-    """An infinite error (the figure is 0) asks for as much less as the limits allow; it has no rate of change."""
+    """Return the correction. An infinite error (the figure is 0) asks for the largest reduction that the limits
+    allow; it has no rate of change."""
     if math.isinf(error):
         return -math.inf if gains.kpn > 0 else 0.0
     change = (gains.kpp if error >= 0 else gains.kpn) * upper_cores * error

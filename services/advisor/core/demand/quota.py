@@ -10,12 +10,13 @@ def reclaim_quota_cores(
     reclaim_usage_cores: float | None,
     floor_cores: float,
 ) -> float:
-    """What reclaimed pods use now, and what is missing to the target over their CPUs; never below the floor.
+    """Return the current use of reclaimed pods plus what is missing to the target over their CPUs; never below the
+    floor.
 
     Args:
         cpus: CPUs that reclaimed pods may use on the node.
-        target_usage_ratio: how busy those CPUs should be, by all that runs on them; `current_usage_ratio` is now.
-        reclaim_usage_cores: of the reclaimed pods.
+        target_usage_ratio: target utilization of those CPUs by everything on them; `current_usage_ratio` is now.
+        reclaim_usage_cores: use of the reclaimed pods.
         floor_cores: what they keep in any case.
 
     Raises:

@@ -12,7 +12,7 @@ SUPPRESS_THRESHOLD_PERCENT = 65
 
 @dataclass(frozen=True, slots=True)
 class NodeCpuUse:
-    """The node's CPU: what it has, what is kept back of it (kubelet, annotation), and what is used, by everything."""
+    """The node's CPU: its capacity, the reservation (kubelet, annotation), and the use by everything."""
 
     capacity_millis: int
     used_millis: int
@@ -36,9 +36,10 @@ class SuppressRule:
 
 
 def best_effort_budget_millis(node: NodeCpuUse, workloads: Iterable[WorkloadUse], rule: SuppressRule) -> int:
-    """The threshold's part of the node, less what everything else uses; negative where that is more than the part.
+    """Return the threshold's share of the node minus what everything else uses; negative if that is more than the
+    share.
 
-    The system's use is what the node uses beyond all workloads, and at least what is kept back for it.
+    The system's use is what the node uses beyond all workloads, and at least the reservation.
     """
     known = tuple(workloads)
     system_millis = max(node.used_millis - sum(w.used_millis for w in known), 0, node.reserved_millis)

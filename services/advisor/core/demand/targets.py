@@ -1,4 +1,4 @@
-"""`target_in_force` says at which value an indicator of a region is kept: the strictest that its services ask for."""
+"""`target_in_force` returns the target of an indicator in a region: the strictest of its services."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from shared.contracts.cluster.profiles import IndicatorTargets
 
 @dataclass(frozen=True, slots=True)
 class TargetInForce:
-    """A target, and the service whose it is; "" where it is that of the settings."""
+    """A target, and the service that set it; "" for the settings."""
 
     value: float
     service: str = ""
@@ -18,9 +18,9 @@ class TargetInForce:
 def target_in_force(
     view: View, target_of: Callable[[IndicatorTargets], float | None], default: float | None
 ) -> TargetInForce | None:
-    """The least of all tenants' targets, where one without a target of its own has that of the settings.
+    """Return the lowest of all tenants' targets, where a tenant without a target has that of the settings.
 
-    So a service may loosen a target only for pools of which no other service is. None: nobody has one.
+    A service can therefore loosen a target only in a pool that it does not share. None: there is no target.
     """
     asked: set[tuple[float, str]] = set()
     for container in view.of(*CPU_TENANTS):

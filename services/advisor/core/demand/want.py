@@ -1,6 +1,6 @@
-"""`wanting` makes what tenants wait for a part of their need, whichever policy judged it.
+"""`wanting` adds what tenants wait for to their need, whichever policy judged it.
 
-A policy may look at use alone, and use cannot exceed what tenants were given (`core/model/wait`).
+A policy may read only use, and use cannot exceed what tenants were given (`core/model/wait`).
 """
 
 from dataclasses import replace

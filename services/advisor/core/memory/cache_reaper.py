@@ -11,14 +11,14 @@ from services.advisor.core.memory.watermarks import SCALE_UNIT, WATERMARK_FACTOR
 from shared.contracts.pod import QosClass
 
 MIN_CACHE_RATIO = 0.005
-"""A container with less page cache, as a part of the total, is passed over: there is too little to gain."""
+"""A container with a smaller share of page cache is skipped, because there is too little to gain."""
 MAX_DROP_BYTES = 256 << 20
 """Dropped from one pod by one write at most: the writer waits for the kernel meanwhile."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cached:
-    """Page cache of one container; None where it is not known."""
+    """Page cache of one container; None if unknown."""
 
     pod: str
     qos: QosClass
@@ -27,7 +27,7 @@ class Cached:
 
 @dataclass(frozen=True, slots=True)
 class Shortage:
-    """How much memory there is, how much of it is free, and how much must be."""
+    """How much memory exists, how much is free, and how much must be free."""
 
     total_bytes: int
     free_bytes: int
@@ -35,7 +35,7 @@ class Shortage:
 
     @property
     def target_bytes(self) -> float:
-        """What is to be freed: up to twice the critical watermark; 0 unless free memory is below it."""
+        """Return the bytes to free: up to twice the critical watermark; 0 unless free memory is below it."""
         return 2 * self.critical_bytes - self.free_bytes if self.free_bytes < self.critical_bytes else 0.0
 
 

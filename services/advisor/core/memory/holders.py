@@ -38,7 +38,7 @@ class Holder:
 
     @property
     def use_bytes(self) -> int | None:
-        """What it is measured to use; None where nothing is."""
+        """Return its measured use; None if nothing is measured."""
         known = [figure for figure in self.figures.all if figure is not None]
         return sum(known) if known else None
 

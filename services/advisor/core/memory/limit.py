@@ -13,7 +13,7 @@ from shared.errors import Refused
 
 @dataclass(frozen=True, slots=True)
 class MemoryZone:
-    """A NUMA node, or the whole machine as one. `low_bytes` is its low watermark where the kernel tells it."""
+    """A NUMA node, or the whole machine as one. `low_bytes` is its low watermark if the kernel reports it."""
 
     total_bytes: int
     free_bytes: int
@@ -24,10 +24,10 @@ class MemoryZone:
 def guarded_limit_bytes(
     zones: Iterable[MemoryZone], watermark_scale_factor: float, critical_bytes: int, critical_factor: float = 1.0
 ) -> int:
-    """What reclaimed pods use and, zone by zone, the free memory above the critical watermark.
+    """Return the use of reclaimed pods plus, per zone, the free memory above the critical watermark.
 
     Raises:
-        Refused: `missing_metric`, their use of a zone is not known, or there is no zone.
+        Refused: `missing_metric`, the use in a zone is unknown, or there is no zone.
     """
     spare = [_allowed_bytes(zone, watermark_scale_factor, critical_bytes, critical_factor) for zone in zones]
     if not spare:
@@ -44,9 +44,9 @@ def _allowed_bytes(zone: MemoryZone, watermark_scale_factor: float, critical_byt
 
 
 def next_limit_bytes(wanted_bytes: int, before_bytes: int | None, used_bytes: int, step_bytes: int) -> int:
-    """The next limit on the way to the wanted one: up at once, down by a step at most, never below the use.
+    """Return the next limit on the way to the wanted one: up at once, down by at most one step, never below the use.
 
-    `before_bytes` is the limit in force, None where there is none: any is a step down then.
+    `before_bytes` is the limit in force, None if there is none; any limit is then a step down.
     """
     if before_bytes is None or wanted_bytes >= before_bytes:
         return max(wanted_bytes, used_bytes)
@@ -54,18 +54,20 @@ def next_limit_bytes(wanted_bytes: int, before_bytes: int | None, used_bytes: in
 
 
 LIMIT_STEPS = 512
-"""A limit is rounded up to a 512th of the machine's memory, so that it is not written anew for every page."""
+"""A limit is rounded up to a 512th of the machine's memory, so that small changes do not cause a write."""
 DOWN_STEPS = 16
 """A limit shrinks by a 16th of the machine's memory in one round at most: the kernel reclaims while it is written."""
 
 
 def node_limit_bytes(node: NodeMemory, critical_bytes: int, before_bytes: int | None = None) -> int | None:
-    """The limit for the reclaimed pool's cgroup over the whole node; None where a figure is missing: leave it as it is.
+    """Return the limit of the reclaimed pool's cgroup over the whole node; None if a figure is missing: leave it
+    unchanged.
 
-    It follows the last round's (`before_bytes`) up at once and down by a `DOWN_STEPS`th of the memory at most.
+    Compared with the last round (`before_bytes`) the limit rises at once and falls by at most a `DOWN_STEPS`th of the
+    memory.
 
-    Available memory stands for free memory: on a machine that has run for a while the page cache holds nearly all that
-    is free, and a limit by free memory alone would freeze batch work at its present size.
+    Available memory counts as free memory: on a machine that has run for a while, the page cache holds nearly all free
+    memory, and a limit based on free memory alone would freeze batch work at its present size.
     """
     total, available, used = node.total_bytes, node.available_bytes, node.reclaimed_used_bytes
     if total is None or available is None or used is None or node.watermark_scale_factor is None:

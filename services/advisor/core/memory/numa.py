@@ -1,7 +1,8 @@
-"""`numa_headroom_bytes` measures the memory headroom by NUMA node (docs/facts/katalyst-memory.md#numa-aware-headroom).
+"""`numa_headroom_bytes` measures the memory headroom by NUMA node
+(docs/facts/katalyst-memory.md#numa-aware-headroom).
 
-What each NUMA node could give is shortened by the same part everywhere: by the watermarks, the reserve, and what
-tenants have asked for and not used yet. Reclaimed pods' requests come on top, for their memory is theirs already.
+The headroom of every NUMA node is reduced by the same share: for the watermarks, the reserve, and what tenants have
+requested and not used yet. The requests of reclaimed pods are added, because that memory is already theirs.
 """
 
 import math
@@ -43,7 +44,7 @@ class ReclaimLimits:
 
 @dataclass(frozen=True, slots=True)
 class NumaReserve:
-    """Memory that stays free whatever the pods ask for: the reserve, and what the kernel's watermarks demand."""
+    """Memory that stays free whatever the pods request: the reserve, and what the kernel's watermarks demand."""
 
     reserved_bytes: float
     """As much of the node's reserve as falls on the NUMA nodes in question."""
@@ -58,14 +59,14 @@ def numa_headroom_bytes(
     rules: NumaRules,
     limits: ReclaimLimits | None = None,
 ) -> dict[int, int]:
-    """Headroom by NUMA node, ascending; the node's is the sum.
+    """Return the headroom by NUMA node, ascending; the node's headroom is the sum.
 
     Args:
-        rooms: the NUMA nodes that no container takes whole.
+        rooms: the NUMA nodes that no container owns completely.
         holders: every container.
-        reserve: what is lent to nobody.
+        reserve: what is never lent.
         rules: what counts.
-        limits: of the reclaimed pods' cgroups; None or unknown: they bound nothing.
+        limits: of the reclaimed pods' cgroups; None or unknown: no bound.
     """
     reclaimable = {n: rooms[n].free_bytes + rooms[n].inactive_file_bytes * rules.cache_ratio for n in sorted(rooms)}
     total_bytes, could_bytes = sum(room.total_bytes for room in rooms.values()), math.fsum(reclaimable.values())
@@ -79,7 +80,7 @@ def numa_headroom_bytes(
 
 
 def request_per_use(holders: Sequence[Holder]) -> float:
-    """How much reclaimed pods ask for each byte they use; 1 while no use is known."""
+    """Return how much reclaimed pods request per byte of use; 1 while no use is known."""
     asked, used = _asked_and_used([holder for holder in holders if holder.reclaimed])
     return asked / used if used > 0 else 1.0
 
@@ -106,7 +107,8 @@ def _asked_and_used(holders: Sequence[Holder]) -> tuple[int, int]:
 def _bounds(
     rooms: Mapping[int, NumaRoom], holders: Sequence[Holder], rules: NumaRules, limits: ReclaimLimits
 ) -> dict[int, float]:
-    """The most that each NUMA node may show: its own cgroup's limit where pods are bound to it, else a part of all."""
+    """Return the most that each NUMA node may report: its own cgroup's limit if pods are bound to it, otherwise a
+    share of the total."""
     bound = {holder.bound_numa for holder in holders if holder.reclaimed}
     others = sum(numa not in bound for numa in rooms)
     bounds = dict.fromkeys(rooms, math.inf)

@@ -1,4 +1,4 @@
-"""`offered_bytes` says how much memory reclaimed pods may ask for.
+"""`offered_bytes` computes how much memory reclaimed pods may request.
 
 Facts: docs/facts/katalyst-memory.md#canonical-headroom.
 """

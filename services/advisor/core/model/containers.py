@@ -5,7 +5,7 @@ from functools import wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 C = TypeVar("C")
-"""A container, as whoever asks sees it."""
+"""A container, in the caller's type."""
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -16,16 +16,16 @@ class Containers(tuple[C, ...]):  # noqa: SLOT001 - a tuple cannot have any
     answers: dict[Hashable, Any]
 
     def __new__(cls, containers: tuple[C, ...] | list[C]) -> "Containers[C]":
-        """The same containers, of which nothing has been asked yet."""
+        """Return the same containers with an empty cache."""
         made = super().__new__(cls, containers)
         made.answers = {}
         return made
 
 
 def once(function: Callable[Concatenate[tuple[C, ...], P], R]) -> Callable[Concatenate[tuple[C, ...], P], R]:
-    """The pure function, computed once for the same `Containers` and the same other arguments.
+    """Cache the result of a pure function for the same `Containers` and the same other arguments.
 
-    The answer is kept as long as the containers are, and given to everybody: it must be one that nobody changes.
+    The result is kept as long as the containers are, and shared by all callers, so callers must not change it.
     """
 
     @wraps(function)

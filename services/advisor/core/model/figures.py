@@ -7,7 +7,7 @@ from services.advisor.core.model.wait import NOT_MEASURED, Wait
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """What is measured of a container: CPU usage in cores and its load averages; None where missing."""
+    """Measured CPU use of a container in cores, and its load averages; None if missing."""
 
     usage_cores: float | None = None
     load1: float | None = None
@@ -17,9 +17,9 @@ class Figures:
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """What is measured of a container's memory; None where missing.
+    """Measured memory of a container; None if missing.
 
-    Where `shmem_bytes` is not given by itself, `cache_bytes` holds it too, as the kernel counts.
+    Without a separate `shmem_bytes`, `cache_bytes` includes shared memory, as the kernel counts.
     """
 
     rss_bytes: int | None = None

@@ -1,7 +1,7 @@
-"""Bounds say what a machine keeps back, whatever the policy: reserves, floors, and whether its pools can be disjoint.
+"""Bounds hold what a machine reserves, whatever the policy: reserves, floors, and whether its pools can be disjoint.
 
-Katalyst's tutorial runs on 48 CPUs and keeps 4 of them back for each purpose
-(docs/facts/katalyst-cpu.md#sizes-of-the-tutorial); smaller machines keep the same share: `min(4, cpus // 4)`
+Katalyst's tutorial runs on 48 CPUs and reserves 4 of them for each purpose
+(docs/facts/katalyst-cpu.md#sizes-of-the-tutorial). Smaller machines reserve the same share: `min(4, cpus // 4)`
 (docs/adr/0005-small-machines.md).
 """
 
@@ -11,12 +11,14 @@ from typing import Literal
 ShapeName = Literal["partitioned", "shared"]
 """partitioned: tenants and reclaimed pods have CPUs of their own. shared: tenants may run on those of both."""
 KATALYST_RESERVE_CPUS = 4
-"""Katalyst's figures, for machines of 16 CPUs and 40 GiB or more; each function below says what a smaller one keeps."""
+"""Katalyst's figures, for machines of 16 CPUs and 40 GiB or more; each function below states the value of smaller
+machines."""
 KATALYST_RESERVED_BYTES = 5 << 30
 KATALYST_CRITICAL_BYTES = 4 << 30
 KATALYST_UNKNOWN_BYTES = 8 << 30
 MIN_DISJOINT_CORES = 4
-"""Below this a reserve of its own for each pool would leave nothing to sublet. Cores, because pools take whole ones."""
+"""Below this number of cores, a reserve for each pool would leave nothing to sublet. Cores, because pools take whole
+ones."""
 
 
 def cpu_share(cpus: int) -> int:
@@ -35,7 +37,8 @@ def critical_memory_bytes(total_bytes: int) -> int:
 
 
 def unknown_memory_bytes(total_bytes: int) -> int:
-    """What a tenant counts whose memory is not known: 8 GiB (docs/facts/katalyst-memory.md#reserves), or 1/4."""
+    """Return the estimate of a tenant whose memory is unknown: 8 GiB (docs/facts/katalyst-memory.md#reserves), or
+    1/4 of the total."""
     return min(KATALYST_UNKNOWN_BYTES, total_bytes // 4)
 
 
@@ -64,9 +67,9 @@ class Bounds:
         reserve_pool_cpus: int = 0,
         shape: ShapeName = "partitioned",
     ) -> "Bounds":
-        """The bounds of a machine; a reserve of None is the machine's own share.
+        """Return the bounds of a machine; a reserve of None means the machine's own share.
 
-        A reserve pool that leaves no room for both other pools is not cut out: the pools overlap then, whatever shape
+        A reserve pool that leaves no room for both other pools is not created: the pools then overlap, whatever shape
         is wanted.
         """
         # At least one CPU for the tenants and the reclaimed pool's floor have to remain beside it.
@@ -94,7 +97,7 @@ class Bounds:
 
     @property
     def fallback_cores(self) -> float:
-        """What a tenant counts whose CPU need is neither measured nor asked for."""
+        """Return the estimate of a tenant whose CPU need is neither measured nor requested."""
         return float(max(1, cpu_share(self.cpus)))
 
 

@@ -1,4 +1,4 @@
-"""A pod's profile says what its service is judged by, and whether what it leaves idle may be lent.
+"""A pod's profile holds the targets of its service, and whether its idle resources may be lent.
 
 Facts: docs/facts/service-profiles.md#what-nodes-do-with-descriptors.
 """
@@ -10,7 +10,7 @@ from shared.contracts.cluster.profiles import NO_TARGETS, IndicatorTargets
 
 @dataclass(frozen=True, slots=True)
 class PodProfile:
-    """What central tells of one pod."""
+    """What central publishes about one pod."""
 
     service: str
     """Namespace and name of the ServiceProfileDescriptor."""

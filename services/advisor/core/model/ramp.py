@@ -11,7 +11,8 @@ MAX_RAMP_DOWN_STEP_CPUS = 2
 """Katalyst's step, as is the period (docs/facts/katalyst-cpu.md#regulator)."""
 MIN_RAMP_DOWN_PERIOD_S = 30.0
 MAX_RAMP_DOWN_WAIT_S = 120.0
-"""Sublet's own: a load that swings faster than the period would else cost a step up and down with every swing."""
+"""Sublet's own bound: without it, a load that swings faster than the period would cost a step up and down with every
+swing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +23,7 @@ class RampLimits:
     upper: int
     even: Even = "off"
     max_up_step: int | None = None
-    """None: grow at once, however far. Tenants do not wait."""
+    """None: grow at once by any amount, because tenants do not wait."""
     max_down_step: int = MAX_RAMP_DOWN_STEP_CPUS
     down_period_s: float = MIN_RAMP_DOWN_PERIOD_S
     """Time between two steps down."""
@@ -32,10 +33,10 @@ class RampLimits:
 
 @dataclass(frozen=True, slots=True)
 class Ramp:
-    """The size so far, and when it last became smaller. Before the first step: 0, and never.
+    """The current size, and the time of the last reduction. Before the first step: 0, and never.
 
-    `wait_s` is the time to the next step down where that is more than usual, `regretted` whether the last step down has
-    been taken back: a load that only swings does not move the size with every swing.
+    `wait_s` is the time to the next step down if it is longer than usual. `regretted` says whether the last step down
+    was reversed, so that a load that only swings does not move the size each time.
     """
 
     size: int = 0

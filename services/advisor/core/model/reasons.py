@@ -7,7 +7,7 @@ from shared.contracts.envelope import Reason
 
 
 class Reasons(Sequence[Reason]):
-    """Reasons that are made once, when they are first read. What they are made of must not change until then."""
+    """Reasons that are built on first access. Their inputs must not change before that."""
 
     __slots__ = ("_made", "_make")
 

@@ -1,4 +1,4 @@
-"""A region is what the advisor sizes by itself: a share pool, a pod isolated from one, or a dedicated pod."""
+"""A region is the unit that the advisor sizes: a share pool, a pod isolated from one, or a dedicated pod."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ DEDICATED = "dedicated"
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """The containers of one region, in the order of the view. `numa` is None where it is bound to no NUMA node."""
+    """The containers of one region, in the order of the view. `numa` is None if it is bound to no NUMA node."""
 
     pool: str
     type: RegionType
@@ -23,24 +23,25 @@ class Region:
 
     @property
     def name(self) -> str:
-        """The pool, with the NUMA node where there is one."""
+        """Return the pool, with the NUMA node if there is one."""
         return self.pool if self.numa is None else f"{self.pool}@{self.numa}"
 
     @property
     def request_cores(self) -> float:
-        """What its containers asked for; of one that spans NUMA nodes the part here."""
+        """Return the requests of its containers; of a container that spans NUMA nodes, the part here."""
         if self.numa is None:
             return sum(container.request_cores for container in self.containers)
         return sum(container.request_cores * part_in(container, self.numa) for container in self.containers)
 
     @property
     def limit_cores(self) -> float:
-        """The limits of its containers, or requests where these are larger; over NUMA nodes the part here."""
+        """Return the limits of its containers, or their requests if larger; of a container that spans NUMA nodes,
+        the part here."""
         return sum(max(c.limit_cores, c.request_cores) * part_in(c, self.numa) for c in self.containers)
 
 
 def part_on(cpus_per_numa: Mapping[int, int], numas: Collection[int]) -> float:
-    """The part of these CPUs on these NUMA nodes; 1 where no node is asked for, or no CPU is known."""
+    """Return the part of these CPUs on these NUMA nodes; 1 if no node is named, or no CPU is known."""
     assigned = sum(cpus_per_numa.values())
     return sum(cpus_per_numa.get(numa, 0) for numa in set(numas)) / assigned if numas and assigned else 1.0
 

@@ -31,11 +31,11 @@ class ContainerView:
     limit_cores: float = 0.0
     """0: no limit."""
     pool: str = SHARE
-    """Of a shared container: the share pool that it belongs to; "" where that is not known."""
+    """The share pool of a shared container; "" if unknown."""
     cpus_per_numa: tuple[tuple[int, int], ...] = ()
     """NUMA node and CPUs there, where it does not run on all the CPUs of a pool."""
     dedicated: bool = False
-    """It has CPUs of its own."""
+    """Whether it has CPUs of its own."""
     bound: bool = False
     """It belongs on its NUMA nodes."""
     exclusive: bool = False
@@ -43,7 +43,7 @@ class ContainerView:
     runnable: float | None = None
     """Runnable tasks; None where not measured."""
     profile: PodProfile | None = None
-    """What its service is judged by; None: it has no profile, or none is known."""
+    """The targets of its service; None if it has no profile, or none is known."""
 
     @property
     def key(self) -> str:
@@ -71,7 +71,7 @@ class Signs:
 
 
 def waiting_signs(containers: Iterable[ContainerView]) -> Signs:
-    """What the shared ones of these containers wait for together, as far as it is measured."""
+    """Return what the shared ones of these containers wait for together, as far as it is measured."""
     waits = [c.cpu.wait for c in containers if c.qos == "shared_cores" and c.cpu.wait.for_cpus is not None]
     if not waits:
         return Signs()
@@ -97,7 +97,7 @@ class View:
     elsewhere_usage_cores: float = 0.0
     """CPU use of the containers of other regions, as far as it is measured."""
     applications_usage_cores: float | None = 0.0
-    """CPU use of applications outside of pods, as far as it is measured; None: not known."""
+    """CPU use of applications outside of pods, as far as it is measured; None: unknown."""
     signs: Signs = Signs()
     region: str = SHARE
     """The region that is judged; `containers` are its own then."""
@@ -111,7 +111,7 @@ class View:
         return containers_of(self.containers, classes)
 
     def blind(self) -> "View":
-        """The same node without figures of its containers, for when samples stop: only requests are known then."""
+        """Return the same node without figures of its containers: when samples stop, only requests are known."""
         unseen = Containers(
             [replace(container, cpu=Figures(), memory=Resident(), runnable=None) for container in self.containers]
         )

@@ -1,8 +1,8 @@
-"""`wait_of` tells runnable tasks that more CPUs would serve from those that none would.
+"""`wait_of` separates runnable tasks that more CPUs would serve from those that they would not.
 
-Use cannot exceed what a tenant was given: whoever is squeezed, by a small pool or by busy neighbours, shows as tasks
-that wait. What waits for its own quota gets no more of a larger pool, and what stood still because the hypervisor ran
-somebody else would stand still as often on every other CPU of the machine.
+Use cannot exceed what a tenant was given, so a tenant that is squeezed, by a small pool or by busy neighbours, shows as
+waiting tasks. A task that waits for its own quota gains nothing from a larger pool, and a task that stood still because
+the hypervisor ran another guest would stand still on every other CPU as well.
 
 Facts: docs/facts/linux-cpu.md#run-delay.
 """
@@ -17,7 +17,7 @@ class Wait:
     for_cpus: float | None = None
     """Those that more CPUs would have served; None where not measured."""
     for_others: float = 0.0
-    """The rest: they waited for their own quota, or for a hypervisor that ran somebody else."""
+    """Tasks that waited for their own quota, or while the hypervisor ran another guest."""
 
 
 NOT_MEASURED = Wait()
@@ -25,7 +25,7 @@ NOT_MEASURED = Wait()
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a container's own quota allows, and what it cost."""
+    """What a container's own quota allows, and how long it throttled."""
 
     limit_cores: float = 0.0
     """0: none."""
@@ -37,7 +37,8 @@ NO_QUOTA = Quota()
 
 
 def wait_of(usage_cores: float, waiting_tasks: float, quota: Quota, stolen: float) -> Wait:
-    """What tasks waited for, on average, of which so many ran; `stolen` is the part of the CPUs' time that was."""
+    """Split the average number of waiting tasks by what they waited for; `stolen` is the stolen share of the CPUs'
+    time."""
     unthrottled = max(0.0, waiting_tasks - quota.throttled_cores)
     # Every task that was runnable stood still for that part of the time, also the one that had the CPU.
     wanted = (usage_cores + unthrottled) * (1 - stolen)
@@ -48,7 +49,7 @@ def wait_of(usage_cores: float, waiting_tasks: float, quota: Quota, stolen: floa
 
 
 def stolen_ratio(usage_cores: float | None, steal_cores: float | None) -> float:
-    """The part of the time in which CPUs had work that went to somebody else; 0 where it is not known."""
+    """Return the share of the time with work that the hypervisor gave to others; 0 if unknown."""
     # docs/facts/linux-cpu.md#stolen-time
     worked = (usage_cores or 0.0) + (steal_cores or 0.0)
     return (steal_cores or 0.0) / worked if worked > 0 else 0.0

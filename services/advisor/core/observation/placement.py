@@ -1,7 +1,7 @@
-"""`place_of` says where a pod belongs: in the share pool, in a named pool, on a NUMA node, or on CPUs of its own.
+"""`place_of` returns where a pod belongs: in the share pool, in a named pool, on a NUMA node, or on CPUs of its own.
 
-The pod's annotations name the pool, the newest allocation says where the pod runs. A pod that asked for CPUs of its own
-and did not get them runs in the share pool, and counts there.
+The pod's annotations name the pool, and the newest allocation says where the pod runs. A pod that requested CPUs of its
+own and did not get them runs in the share pool, and counts there.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ RAMP_UP = "ramp-up"
 
 @dataclass(frozen=True, slots=True)
 class PodPlace:
-    """Share pool (of shared pods), CPUs by NUMA node where the pod has some of its own, and how it is tied to them."""
+    """The share pool (of shared pods), the CPUs by NUMA node if the pod has its own, and how it is bound to them."""
 
     pool: str = SHARE
     cpus_per_numa: tuple[tuple[int, int], ...] = ()
@@ -51,7 +51,8 @@ def _per_numa(cpus: str, numas: Mapping[int, CpuSet]) -> tuple[tuple[int, int], 
 
 
 def place_of(pod: Pod, seen: PodPlace | None) -> PodPlace:
-    """Where the pod is: as the allocation says (`seen`), or as the pod asks where the allocation does not know it."""
+    """Return where the pod is: as the allocation says (`seen`), or as the pod requests if the allocation does not
+    know it."""
     own_cpus = pod.qos == "dedicated_cores" and pod.labels.get(QOS_LABEL) in BINDS_CPUS
     # Most pods: no parsing, and one object for all of them.
     if not pod.annotations and not own_cpus:
@@ -79,7 +80,7 @@ def bound_pool(pool: str, numa: int) -> str:
 
 @lru_cache(maxsize=4096)
 def _requested(qos: QosClass, annotations: tuple[tuple[str, str], ...], own_cpus: bool) -> PodPlace:
-    """What the annotations ask for; cached, since every round reads the same pods."""
+    """Return what the annotations request; cached, because every round reads the same pods."""
     said = pod_qos({**dict(annotations), QOS_LEVEL: qos})
     if said.cpuset_pool in (RECLAIM, RESERVE, DEDICATED):  # these are no pools of tenants: such a request is ignored
         return PLAIN

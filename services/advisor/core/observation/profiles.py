@@ -1,4 +1,4 @@
-"""`profiled` puts the profiles that central tells onto the containers of a view."""
+"""`profiled` attaches the profiles that central publishes to the containers of a view."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -23,7 +23,7 @@ def profiles_in(told: ServiceProfiles) -> dict[str, PodProfile]:
 
 
 def profiled(view: View, profiles: Mapping[str, PodProfile]) -> View:
-    """The view with each container's profile; reclaimed pods have none, whatever is told of them."""
+    """Return the view with each container's profile; reclaimed pods have none, whatever was published."""
     if not any(container.uid in profiles for container in view.containers):
         return view
     containers = [

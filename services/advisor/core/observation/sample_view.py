@@ -61,7 +61,8 @@ def _numas(sample: NodeSample, bounds: Bounds) -> tuple[tuple[int, int], ...]:
 
 
 def _signs(pool: PoolReading | None, containers: Sequence[ContainerView], stolen: float) -> Signs:
-    """How the tenants fare: of their containers where all that use CPU tell what they wait for, else of their pool."""
+    """Return the tenants' waiting signs: from their containers if all that use CPU report them, otherwise from their
+    pool."""
     signs = waiting_signs(containers)
     if pool is None:
         return signs
@@ -80,12 +81,13 @@ def _signs(pool: PoolReading | None, containers: Sequence[ContainerView], stolen
 
 
 def _is_silent(container: ContainerView) -> bool:
-    """Whether it uses CPU, and nobody knows what it waits for."""
+    """Return whether it uses CPU without reporting what it waits for."""
     return bool(container.cpu.usage_cores) and container.cpu.wait.for_cpus is None
 
 
 def _wait(group: GroupReading, quota: Quota, stolen: float) -> Wait:
-    """What the group's tasks waited for. Where nobody counts them, pressure tells of one on each CPU that it used."""
+    """Return what the group's tasks waited for. Without a count, pressure stands for one task on each CPU that it
+    used."""
     usage, waiting = group.cpu_usage_cores, group.sched_wait_tasks
     if usage is None:
         return NOT_MEASURED

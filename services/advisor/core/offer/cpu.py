@@ -1,7 +1,7 @@
-"""`cpu_offer` says what CPU is offered to reclaimed pods, in milli-cores by NUMA node.
+"""`cpu_offer` computes the CPU offered to reclaimed pods, in milli-cores by NUMA node.
 
-By the pool: all its CPUs, as the tutorial reports them. By supply: without what others use of them. By use: more than
-the pool holds while it is little used (docs/facts/katalyst-cpu.md#headroom).
+By pool: all its CPUs, as the tutorial reports them. By supply: minus what others use of them. By use: more than the
+pool holds while its utilization is low (docs/facts/katalyst-cpu.md#headroom).
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ Basis = Literal["pool", "supply", "util"]
 
 @dataclass(frozen=True, slots=True)
 class CpuFigures:
-    """The reclaim pool as it is applied, and how it is used; None where that is not known."""
+    """The reclaim pool as applied, and its use; None if unknown."""
 
     pool: CpuSet
     numas: Mapping[int, CpuSet]
@@ -39,7 +39,7 @@ class CpuFigures:
 
 @dataclass(frozen=True, slots=True)
 class CpuOffer:
-    """Milli-cores by NUMA node, ascending: what is offered, and what there is."""
+    """Milli-cores by NUMA node, ascending: the offer and the capacity."""
 
     millis: Mapping[int, int] = field(default_factory=dict)
     capacity_millis: Mapping[int, int] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class CpuOffer:
 
     @property
     def total_millis(self) -> int:
-        """What is offered in all."""
+        """Return the whole offer."""
         return sum(self.millis.values())
 
     def within(self, most_millis: int) -> "CpuOffer":
@@ -79,7 +79,7 @@ def cpu_offer(basis: Basis, figures: CpuFigures, last: CpuOffer, rules: Headroom
 def cpu_figures(
     sample: NodeSample, pool: CpuSet, numas: Mapping[int, CpuSet], bound_numas: frozenset[int] = frozenset()
 ) -> CpuFigures:
-    """What a sample says of the pool that is applied; of pods bound to a NUMA node it has no figures by themselves."""
+    """Return what a sample says about the applied pool; it has no separate figures for pods bound to a NUMA node."""
     usage, reclaimed = sample.node_reading.cpus, sample.pool(RECLAIM)
     ratios = None if usage is None else {cpu: percent / 100 for cpu, percent in usage.by_cpu().items()}
     use = None

@@ -1,7 +1,7 @@
 """`node_headroom_millis` measures what the reclaim pool can really supply, in milli-cores by NUMA node.
 
-A NUMA node that reclaimed pods are bound to is measured by itself. The others are measured together, because their
-pods may run on any of them, and share the result evenly (docs/facts/katalyst-cpu.md#headroom).
+A NUMA node with bound reclaimed pods is measured separately. The others are measured together, because their pods may
+run on any of them, and share the result evenly (docs/facts/katalyst-cpu.md#headroom).
 """
 
 import math
@@ -20,7 +20,7 @@ _NOISE_DIGITS = 6
 
 @dataclass(frozen=True, slots=True)
 class GroupUse:
-    """CPU use of a cgroup in cores, and its quota in cores where it has one."""
+    """CPU use of a cgroup in cores, and its quota in cores if it has one."""
 
     usage_cores: float = 0.0
     quota_cores: float | None = None
@@ -37,7 +37,7 @@ class NumaPool:
     cpus: int
     """All CPUs of the NUMA node."""
     last_cores: float = 0.0
-    """What was reported of it last; 0: nothing yet."""
+    """The last reported amount; 0: nothing yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class HeadroomRules:
     """How headroom is measured and rounded."""
 
     util: UtilRules | None = None
-    """None: what the pool supplies; else by its use."""
+    """None: what the pool supplies; otherwise by its use."""
     max_capacity_ratio: float = 1.0
     """Bound of the util-based capacity as a part of the NUMA nodes' CPUs; 0: none."""
     rounding: Rounding = "milli"
@@ -53,7 +53,7 @@ class HeadroomRules:
 
 @dataclass(frozen=True, slots=True)
 class ReclaimedUse:
-    """What reclaimed pods use: all together, and by NUMA node of those bound to it."""
+    """Use of reclaimed pods: all together, and by NUMA node of bound pods."""
 
     whole: GroupUse = field(default_factory=GroupUse)
     bound: Mapping[int, GroupUse] = field(default_factory=dict)
@@ -82,10 +82,7 @@ def numa_pools(
 
 
 def capacity_millis(pools: Mapping[int, NumaPool], headroom_millis: Mapping[int, int]) -> dict[int, int]:
-    """What there is in milli-cores by NUMA node, apart from what may be offered of it: the pool's CPUs.
-
-    Where more is offered than the pool holds, because it is little used, that much.
-    """
+    """Return the capacity in milli-cores by NUMA node: the pool's CPUs, or the offer if that is larger."""
     return {numa: max(pools[numa].pool_cpus * MILLIS, headroom_millis[numa]) for numa in sorted(headroom_millis)}
 
 

@@ -62,9 +62,9 @@ def _room(reading: NumaReading) -> NumaRoom | None:
 
 
 def cache_to_drop(sample: NodeSample, view: View, least_bytes: int, most_bytes: int = MAX_DROP_BYTES) -> dict[str, int]:
-    """Bytes of page cache to drop now by the UID of the pod; nothing where a figure is missing.
+    """Return the bytes of page cache to drop now, by pod UID; empty if a figure is missing.
 
-    Available memory stands for free memory: what the page cache of all holds is no shortage while it can be dropped.
+    Available memory counts as free memory, because page cache that can be dropped is no shortage.
     """
     total, available = view.memory.total_bytes, view.memory.available_bytes
     scale = view.memory.watermark_scale_factor
@@ -90,5 +90,5 @@ def _cached(sample: NodeSample) -> Sequence[Cached]:
 
 
 def _files_bytes(cache_bytes: int | None, shmem_bytes: int | None) -> int | None:
-    """Page cache without shared memory, which cannot be dropped."""
+    """Return page cache without shared memory, which cannot be dropped."""
     return None if cache_bytes is None else max(0, cache_bytes - (shmem_bytes or 0))

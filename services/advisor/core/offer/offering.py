@@ -40,7 +40,7 @@ class ReclaimOfferRules:
 
 @dataclass(frozen=True, slots=True)
 class OfferInputs:
-    """What the offer looks at beside the round: the sample, and the reclaim pool as applied (None: not known)."""
+    """The inputs of the offer besides the round: the sample, and the reclaim pool as applied (None: unknown)."""
 
     sample: NodeSample
     view: View

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 
 SPANS_S = (10.0, 60.0, 300.0)
-"""How far ahead the need is bounded, beside the next round."""
+"""How far ahead the need is bounded, besides the next round."""
 REMEMBERED_SPANS = 200.0
 """A rise counts half only after so many spans at least: of fewer cases nothing can be claimed to a point."""
 MAX_GAP_S = 600.0
-"""After a longer silence nothing is known of what happened in between."""
+"""After a longer silence, nothing is known about the time in between."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def claim_of(rises: Histogram, percentile: float) -> Claim:
 
 @dataclass(frozen=True, slots=True)
 class Coverage:
-    """What was claimed and what came true, the newest cases weighing most; sums of weights."""
+    """What was claimed and what came true, with the newest cases weighing most; sums of weights."""
 
     cases: float = 0.0
     claimed: float = 0.0
@@ -82,7 +82,7 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Horizon:
-    """What is known of the rises within one span. Bounded by the buckets of its histogram."""
+    """The rises within one span. Bounded by the buckets of its histogram."""
 
     rises: Histogram = field(default_factory=Histogram)
     coverage: Coverage = field(default_factory=Coverage)

@@ -1,7 +1,7 @@
-"""A decaying histogram counts how much was used, and for what part of the recent past.
+"""A decaying histogram counts how much was used, and for what share of the recent past.
 
-Buckets grow by 5 %, so that a percentile is exact to 5 % whatever the size, and their number is bounded. A sample's
-weight is the time that it stands for; it halves with every half-life.
+Buckets grow by 5 %, so a percentile is exact to 5 % at any size, and their number is bounded. The weight of a sample is
+the time that it covers; it halves with every half-life.
 
 Facts: docs/facts/koordinator.md#histograms-that-forget.
 """
@@ -15,13 +15,13 @@ from itertools import accumulate, count, takewhile
 RATIO = 1.05
 """By how much each bucket is wider than the one before."""
 EPSILON = 1e-9
-"""A bucket with a smaller part of the whole weight is forgotten. Far below the part of one sample, however long the
-half-life: a sample that is dropped as soon as it is added could never gather weight."""
+"""A bucket with a smaller share of the weight is forgotten. Far below the share of one sample at any half-life,
+because a sample that is dropped as soon as it is added could never gather weight."""
 
 
 @dataclass(frozen=True, slots=True)
 class Buckets:
-    """Where buckets end, ascending, in the unit of what is counted. What is larger than all counts as the largest."""
+    """Upper ends of the buckets, ascending, in the unit of what is counted. Larger values count as the largest."""
 
     ends: tuple[float, ...]
 
@@ -57,7 +57,7 @@ class Histogram:
         return Histogram({index: weight for index, weight in weights.items() if weight >= least})
 
     def bucket_at(self, percentile: float) -> int | None:
-        """The lowest bucket up to which `percentile` percent of the weight lie; None while there is no sample."""
+        """Return the lowest bucket up to which `percentile` percent of the weight lie; None without samples."""
         goal = math.fsum(self.weights.values()) * percentile / 100
         below = 0.0
         for index in sorted(self.weights):

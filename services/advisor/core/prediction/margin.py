@@ -1,12 +1,14 @@
-"""`LearnedMargin` learns how much more tenants need a moment later than they need now, and keeps that much above them.
+"""`LearnedMargin` learns how much more tenants need a moment later, and keeps that margin above their need.
 
-It follows three things, each fading with a half-life. What is usual: a percentile of the need. How much of what lies
-above the usual is still there a round later: a short spike is over before its CPUs would be of use to anybody else. And
-the rises: by how much the need of a round exceeded what the round before it led to expect. The margin is a multiple of
-the rises' percentile and of the mean excess above it, so that a calm node pays little for the few that are restless.
+It tracks three things, each fading with a half-life. First, the usual level: a percentile of the need. Second, how much
+of an excess over the usual level is still there a round later, because a short spike is over before its CPUs would be
+of use to others. Third, the rises: how much the need of a round exceeded what the previous round led to expect. The
+margin is a multiple of the rises' percentile and of the mean excess above it, so a calm node does not pay for the few
+that are restless.
 
-While few rounds are known, the margin lies between that and a guess from the size of the need and of the machine. That
-the need stays within the percentile as often as claimed is checked all the time, and misses widen the margin.
+While few rounds are known, the margin is between that value and a guess from the size of the need and of the machine.
+The policy checks all the time whether the need stays within the percentile as often as claimed, and misses widen the
+margin.
 
 Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 """
@@ -33,7 +35,7 @@ USUAL_WEIGHT = 1e-3
 JUDGED_ROUNDS = 200.0
 """Coverage is the mean of at least about so many rounds, the newest ones weighing most."""
 JUDGED_MISSES = 10.0
-"""And of so many that about so many misses are claimed among them: one miss alone must not widen the margin."""
+"""Least number of claimed misses before misses widen the margin: a single miss must not."""
 TOLERATED_MISSES = 2.0
 """Misses come in clumps: up to so many times as many as claimed nothing is corrected."""
 
@@ -76,9 +78,9 @@ class Forecast:
     """The percentile of the rises; `claimed_ratio`: in what part of the rounds they are claimed not to exceed it."""
     claimed_ratio: float
     excess_cores: float
-    """What rises above it exceeded it by on average; less while there are few."""
+    """Mean excess of rises above it; smaller while there are few."""
     known_ratio: float
-    """How much of the margin is learned; the rest is guessed."""
+    """Share of the margin that is learned; the rest is guessed."""
     widened: float
     """By what factor misses have widened the margin."""
     learned_cores: float
@@ -87,12 +89,12 @@ class Forecast:
 
     @property
     def bound_cores(self) -> float:
-        """What is kept for the tenants: never less than they need now."""
+        """Return what is kept for the tenants: never less than they need now."""
         return max(self.need_cores, self.expected_cores + self.margin_cores)
 
     @property
     def learned_bound_cores(self) -> float:
-        """The same without what is guessed: what is known already of a node that is hardly known."""
+        """Return the bound without the guessed part, for a node that is hardly known."""
         return max(self.need_cores, self.expected_cores + self.learned_cores)
 
 
@@ -110,7 +112,7 @@ class LearnedMargin:
     missed_ratio: float = 0.0
     """Part of the newest rounds in which the need rose above the percentile that was known before."""
     coverage: Coverage = field(default_factory=Coverage)
-    """How often the need of a round stayed below, beside how often it was claimed to."""
+    """How often the need of a round stayed below, and how often that was claimed."""
     horizons: tuple[Horizon, ...] = (Horizon(),) * len(SPANS_S)
     """The same for longer times, one for each of `SPANS_S`."""
     last: Forecast | None = None

@@ -7,7 +7,7 @@ from services.advisor.core.prediction.histogram import Buckets, Histogram
 WINDOW_S = 10.0
 """The largest figure of each window is one sample: short peaks are seen, and a round costs little in between."""
 MAX_SAMPLE_S = 60.0
-"""A sample stands for no longer: when readings were missing for an hour, the last one before does not count for it."""
+"""Longest time that one sample covers, so that the last sample before an outage does not count for all of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,10 +1,10 @@
 """A predictor bounds the tenants' CPU need over the next moments by a weighted sum of features of the recent past.
 
-The past is the largest need in each of the last steps of `step_s`, the bound is for the largest need in the next
-`horizon_steps`. Every feature grows with every part of the past and no weight is negative, so that more need never
-lowers the bound; all are in cores and there is no constant, so that a tenant twice as large gets twice the bound.
-Weights come from `sublet train` (docs/model-policy.md), which fits the quantile `coverage` and then widens it by
-`margin` until it holds on data that the fit has not seen.
+The past is the largest need in each of the last steps of `step_s`; the bound is for the largest need in the next
+`horizon_steps`. Every feature grows with every part of the past and no weight is negative, so more need never lowers
+the bound. All are in cores without a constant, so a tenant twice as large gets twice the bound. `sublet train`
+(docs/model-policy.md) fits the quantile `coverage`, and then widens it by `margin` until it holds on data that the fit
+has not seen.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -63,7 +63,7 @@ FEATURES: Mapping[str, Callable[[Past], float]] = {
     "median": _median,
     "min": min,
 }
-"""What the past is summed up in, by name; a number is how many of the last steps count, else all do."""
+"""Features of the past by name; the number is how many of the last steps count, otherwise all do."""
 
 
 def features_of(past: Past) -> list[float]:
@@ -101,7 +101,7 @@ class StepModel(BaseModel):
         return self.horizon_steps * self.step_s
 
     def bound_cores(self, past: Past) -> float:
-        """What the need will not exceed within the horizon, in `coverage` of all cases."""
+        """Return the bound that the need stays below within the horizon, in `coverage` of all cases."""
         weighted = sum(weight * FEATURES[name](past) for name, weight in self.weights.items() if weight)
         return max(MIN_CORES, self.margin * weighted)
 

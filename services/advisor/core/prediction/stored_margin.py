@@ -1,6 +1,7 @@
-"""What the margins were learned from as text, for the next life of the advisor: a reader that never throws.
+"""Stores the learned margins as text for the next run of the advisor; the reader never raises.
 
-What is older than a day, of the future, or not as it was written is no past: then the node is observed anew.
+A text that is older than a day, from the future, or damaged counts as no past, and the node is observed again from the
+start.
 """
 
 import math
@@ -18,7 +19,7 @@ from shared.errors import Refused
 
 MAX_MARGINS_BYTES = 4 << 20
 MOST_REGIONS = 256
-"""Regions beyond are observed anew; a node has a few."""
+"""Most regions in the text; others are observed again. A node has a few."""
 MOST_AWAY_S = 86_400.0
 """After a longer time the node may have other tenants."""
 MOST_WEIGHT = 30 * 86_400 / math.log(2)
@@ -71,9 +72,9 @@ class _Margins(_Stored):
 
 
 def margins_text(margins: Mapping[str, LearnedMargin], wall_s: float) -> bytes:
-    """What has been learned, by region; the window that is not over is left out, and what has too long a name.
+    """Return what has been learned by region, without the unfinished window and without names that are too long.
 
-    Where that would be refused as too large, the horizons are left out: nothing is sized by them.
+    If the text would be too large, the horizons are left out, because sizes do not depend on them.
     """
     names = sorted(name for name in margins if len(name) <= MOST_NAME_CHARACTERS)
     regions = {name: _stored(margins[name]) for name in names[:MOST_REGIONS]}
@@ -88,7 +89,7 @@ def _text(regions: Mapping[str, _Margin], wall_s: float) -> bytes:
 
 
 def margins_of(text: bytes, wall_s: float) -> tuple[dict[str, LearnedMargin], str]:
-    """What a text tells, by region, and why it is nothing; "" where it is something."""
+    """Return what a text holds by region, and why it holds nothing, or ""."""
     try:
         # In two steps, for JSON has no tuples.
         read_json(text, what="what the policy learned", max_bytes=MAX_MARGINS_BYTES)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from services.advisor.core.prediction.predictor import StepModel
 
 MAX_MISSING_STEPS = 1
-"""A single step without a reading repeats the one before; after more of them the past begins anew."""
+"""A single step without a reading repeats the one before; after more of them the past starts again."""
 ROUNDING = 1 + 1e-9
 
 
@@ -17,7 +17,8 @@ def step_of(now_s: float, step_s: float) -> int:
 
 
 def breaks(open_step: int, step: int) -> bool:
-    """Whether the past cannot go on with a reading of this step: too many are missing, or the clock went back."""
+    """Return whether the past cannot continue with a reading of this step: too many are missing, or the clock went
+    back."""
     return not 0 <= step - open_step <= 1 + MAX_MISSING_STEPS
 
 
@@ -29,7 +30,7 @@ class TrackRules:
     """More misses than this part of the last `window_steps` predictions, and it is wrong."""
     window_steps: int
     return_after_s: float
-    """So long after it was last wrong it is used again."""
+    """Time after the last miss streak until the predictor is used again."""
 
     @property
     def max_misses(self) -> float:
@@ -97,7 +98,7 @@ class Track:
 
     @property
     def is_whole(self) -> bool:
-        """Whether enough of the past is known for a bound; the open step counts."""
+        """Return whether enough of the past is known for a bound; the open step counts."""
         return self.step is not None and len(self.past) >= self.model.history_steps - 1
 
     def bound_cores(self) -> float:
@@ -110,7 +111,7 @@ class Track:
 
 
 def tracks_of(models: Sequence[StepModel], before: Sequence[Track]) -> tuple[Track, ...]:
-    """A track for each model: the one before where the model is the same, else a new one."""
+    """Return a track for each model: the previous one if the model is the same, otherwise a new one."""
     known = {track.model.step_s: track for track in before}
     kept = ((model, known.get(model.step_s)) for model in models)
     return tuple(

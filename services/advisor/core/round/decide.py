@@ -32,7 +32,7 @@ from shared.errors import Refused
 
 @dataclass(frozen=True, slots=True)
 class SizingRules:
-    """What holds for every policy: how fast tenants' CPUs may be taken, how much memory is never offered."""
+    """What applies to every policy: how fast tenants' CPUs may be taken, and how much memory is never offered."""
 
     pace: RampPace = field(default_factory=lambda: RampPace(max_down_wait_s=MAX_RAMP_DOWN_WAIT_S))
     reserved_bytes: int | None = None
@@ -50,7 +50,7 @@ class SizingRules:
 
 @dataclass(frozen=True, slots=True)
 class Round:
-    """What one round decided, and all that the next one needs to know of it."""
+    """The decision of one round, and everything that the next one needs to know about it."""
 
     sizes: PoolSizes
     demand: Demand
@@ -60,7 +60,7 @@ class Round:
     why: Sequence[Reason]
     policy: str
     policy_state: Any
-    """What the policy keeps for the share pool; `region_states` for the other regions, by name."""
+    """The policy's state for the share pool; `region_states` holds those of the other regions, by name."""
     region_states: Mapping[str, Any] = field(default_factory=dict)
     provision: Provision | None = None
     """Sizes by region; None where the pools overlap."""
@@ -72,7 +72,7 @@ class Round:
 
     @property
     def states(self) -> dict[str, Any]:
-        """What the policy keeps, by region."""
+        """Return the policy's states by region."""
         return {SHARE: self.policy_state, **self.region_states}
 
     @property
@@ -83,7 +83,7 @@ class Round:
 
     @property
     def offered_millis(self) -> int:
-        """What reclaimed pods may ask for."""
+        """Return what reclaimed pods may request."""
         offer, quota = self.sizes.reclaimed_cpu_millis, self.quota_millis
         return offer if quota is None else min(offer, quota)
 
@@ -105,12 +105,12 @@ class Round:
 
 
 def decide(view: View, now_s: float, chosen: ConfiguredPolicy, rules: SizingRules, last: Round | None) -> Round:
-    """The next round. `last` is the round before it on the same machine, None in the first.
+    """Return the next round. `last` is the previous round on the same machine, None in the first.
 
-    On a view that is not fresh the tenants keep at least what they have, and the offer of memory does not rise.
+    For a stale view the tenants keep at least what they have, and the offer of memory does not rise.
 
     Raises:
-        Refused: the policy failed and no other stands in for it, or that one failed as well.
+        Refused: the policy failed and has no fallback, or the fallback failed as well.
     """
     try:
         return _RoundBuilder(view, now_s, chosen, rules, last).round()
@@ -175,7 +175,7 @@ class _RoundBuilder:
         return bounds if self._adds_reserve(demand) else replace(bounds, reserve_cores=0.0)
 
     def _own_pace(self, demand: Demand) -> RampPace | None:
-        """The pace of this demand; None where it is the common one."""
+        """Return the pace of this demand; None if the common pace applies."""
         common = demand.common or self.chosen.policy.pace == "common"
         return None if common else followed_at_once(self.rules.pace)
 
@@ -184,7 +184,7 @@ class _RoundBuilder:
         return Need(region, added, demand.cores, size_cpus, pace=self._own_pace(demand))
 
     def _needs(self, shape: Shape, isolated: Collection[str]) -> Sequence[Need]:
-        """What the regions need that have no CPUs yet: dedicated pods have theirs, only their memory is asked for."""
+        """Return the needs of regions without CPUs yet: dedicated pods have theirs, and only their memory counts."""
         # Asked a second time, without isolated pods, only the second answer counts.
         self.states, self.demands, self.dedicated = {}, {}, set()
         ramps = self._ramps()
@@ -198,7 +198,7 @@ class _RoundBuilder:
         return needs
 
     def _before(self) -> SizedRegions:
-        """What the last round left; nothing where there was none, or where its pools overlapped."""
+        """Return what the last round left; empty if there was none, or its pools overlapped."""
         if self.last is None or self.last.provision is None:
             return SizedRegions()
         return SizedRegions(self.last.isolation, self.last.provision)
@@ -207,7 +207,8 @@ class _RoundBuilder:
         return self._before().provision.ramps
 
     def _judged(self, view: View, region: str) -> Demand:
-        """The policy's demand for one region. Its state goes on from the last round, if that was the same policy's."""
+        """Return the policy's demand for one region. Its state continues from the last round if the policy is the
+        same."""
         last, policy, state = self.last, self.chosen.policy, None
         # A state of another policy is of another type.
         if last is not None and last.policy == policy.name:
@@ -253,7 +254,7 @@ class _RoundBuilder:
         )
 
     def _demand(self) -> Demand:
-        """All regions' demands as one; of the cores not those of dedicated pods, which have their CPUs."""
+        """Return all regions' demands as one; without the cores of dedicated pods, which have their CPUs."""
         share = self.demands[SHARE]
         if len(self.demands) == 1:
             return share
@@ -269,5 +270,5 @@ class _RoundBuilder:
 
 
 def reserved_bytes(node: NodeMemory, rules: SizingRules) -> int:
-    """Memory that is never offered: what the rules say, else the machine's own share."""
+    """Return the memory that is never offered: as the rules say, otherwise the machine's own share."""
     return reserved_memory_bytes(node.total_bytes or 0) if rules.reserved_bytes is None else rules.reserved_bytes

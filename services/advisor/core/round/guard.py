@@ -24,11 +24,13 @@ class ConfiguredPolicy:
     policy: Policy[Any, Any]
     settings: PolicySettings
     learned: Mapping[str, Any] = field(default_factory=dict)
-    """What the policy knows by region, from before the last round; a region that was not in that goes on with it."""
+    """What the policy learned by region before the last round; a region that was not in that round continues from
+    it."""
 
 
 def judged(policy: Policy[Any, Any], state: Any, view: View, now_s: float, settings: Any) -> tuple[Any, Demand]:
-    """The policy's next state and its demand, checked. Without a state (None) the policy begins anew.
+    """Return the policy's next state and its demand, checked. Without a state (None) the policy starts from its
+    initial one.
 
     Raises:
         Refused: `policy_raised`; `policy_nonsense`, not a state and a demand of finite amounts that are 0 or more.

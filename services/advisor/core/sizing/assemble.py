@@ -17,9 +17,10 @@ from shared.core.cgroups.layout import RECLAIM, RESERVE
 
 @dataclass(frozen=True, slots=True)
 class RegionRequirement:
-    """What one region requires, after the regulator. `numas` says where it lies, `bound` whether it must be there.
+    """What one region requires, after the regulator. `numas` are its NUMA nodes, `bound` says whether it must stay
+    there.
 
-    `request_cores` is what its pods asked for. An isolated pod wants `upper_cpus`, and gets `lower_cpus` where that is
+    `request_cores` are the requests of its pods. An isolated pod wants `upper_cpus`, and gets `lower_cpus` if that is
     too much. An `exclusive` dedicated pod has its whole NUMA node.
     """
 
@@ -45,7 +46,7 @@ class Assembled:
     dedicated_overlap: Mapping[int, Mapping[str, int]] = field(default_factory=dict)
     """By NUMA node and dedicated pool."""
     throttled: tuple[str, ...] = ()
-    """Share pools that wanted more than there is."""
+    """Share pools that wanted more than exists."""
 
     def size_of(self, pool: str) -> int:
         """CPUs of a pool over all NUMA nodes."""
@@ -150,7 +151,7 @@ class _RegionGroup:
         return _GroupSizes(sizes, left, overlap, lent, fitted.throttled)
 
     def _share_sizes(self) -> tuple[dict[str, int], dict[str, int]]:
-        """What share pools require and what their pods asked for: at least one CPU each."""
+        """Return what share pools require and what their pods requested: at least one CPU each."""
         # At least one, for no group can have an empty set (docs/facts/linux-cgroups.md#cpu-sets).
         required = {pool: max(1, region.required_cpus) for pool, region in self.share.items()}
         return required, {pool: max(1, math.ceil(region.request_cores)) for pool, region in self.share.items()}
@@ -206,13 +207,13 @@ class _RegionGroup:
         return block, overlap, dict(lent)
 
     def _borrowed(self, pools: Mapping[str, int], cpus: int) -> tuple[int, dict[str, int], dict[str, int]]:
-        """What reclaimed pods keep at least, taken inside the pools as far as these have so many CPUs."""
+        """Return the least CPUs that reclaimed pods keep inside the pools, as far as the pools have so many."""
         overlap = overlap_of(pools, min(cpus, sum(pools.values())))
         in_share = {pool: part for pool, part in overlap.items() if pool in self.share}
         return cpus, in_share, {pool: part for pool, part in overlap.items() if pool in self.dedicated}
 
     def _with_exclusive(self, sizes: dict[str, int], throttled: bool) -> _GroupSizes:
-        """On the node of an exclusive pod, reclaimed pods run inside that pod's own CPUs alone."""
+        """Size the node of an exclusive pod, where reclaimed pods run only on that pod's own CPUs."""
         lent = {}
         for pool, region in self.exclusive.items():
             needed = region.required_cpus if region.reclaimable and self.node.reclaim else self.available

@@ -12,7 +12,7 @@ from shared.errors import Refused
 
 @dataclass(frozen=True, slots=True)
 class FittedPools:
-    """Sizes by pool; `throttled`: together the pools wanted more than there is."""
+    """Sizes by pool; `throttled`: together the pools wanted more than exists."""
 
     pools: Mapping[str, int]
     throttled: bool = False
@@ -21,14 +21,14 @@ class FittedPools:
 def fit_pools(
     wanted: Mapping[str, int], fixed: Mapping[str, int], available_cpus: int, *, expand: bool, unit: int = 1
 ) -> FittedPools:
-    """Sizes of the pools: what they want, or their part of what there is.
+    """Return the sizes of the pools: what they want, or their share of what exists.
 
     Args:
         wanted: CPUs by pool.
         fixed: CPUs of pools that never get more than they want.
         available_cpus: for all of them.
         expand: the wanting pools divide what is left over.
-        unit: CPUs that stay together, where all wishes are multiples of it and every pool can have one.
+        unit: CPUs that stay together, if all wishes are multiples of it and every pool can have one.
     """
     everything = {**wanted, **fixed}
     if sum(everything.values()) > available_cpus:
@@ -48,10 +48,10 @@ def _throttled(wanted: Mapping[str, int], available_cpus: int, unit: int) -> dic
 
 
 def _normalised(wanted: Mapping[str, int], target: int) -> dict[str, int]:
-    """Sizes in proportion to what is wanted that sum up to the target.
+    """Return sizes proportional to what is wanted that add up to the target.
 
-    Parts are rounded up, then taken back one by one. Where every pool is down to one CPU and it is still too much, all
-    of them run on all that there is.
+    Shares are rounded up, then reduced one by one. If every pool is down to one CPU and the sum is still too large, all
+    of them run on all CPUs.
     """
     total = sum(wanted.values())
     if not total:

@@ -1,7 +1,7 @@
 """`isolate` gives noisy shared pods CPUs of their own (docs/facts/katalyst-cpu.md#isolation).
 
-A container that has more runnable tasks than its size allows, several times in a row, takes its whole pod out of the
-pool; it comes back once it has been calm for long enough. A pool never loses more than a part of its pods and cores.
+A container that has more runnable tasks than its size allows, several times in a row, moves its whole pod out of the
+pool. The pod returns once it has been calm for long enough. A pool never loses more than a share of its pods and cores.
 """
 
 import math
@@ -46,7 +46,7 @@ class ContainerTasks:
 
 @dataclass(frozen=True, slots=True)
 class NoiseRecord:
-    """What was seen of one container: noisy rounds in a row, and since when (seconds) it is calm."""
+    """The history of one container: consecutive noisy rounds, and since when (seconds) it has been calm."""
 
     hits: int = 0
     calm_since_s: float | None = None

@@ -19,7 +19,7 @@ def shape_of(view: View) -> Shape:
 
 @dataclass(frozen=True, slots=True)
 class _Taken:
-    """What a dedicated pod takes away: its CPUs by NUMA node, or so many while it has not been placed."""
+    """What a dedicated pod removes: its CPUs by NUMA node, or a number of CPUs while it has not been placed."""
 
     cpus_per_numa: tuple[tuple[int, int], ...]
     cpus: int
@@ -49,7 +49,7 @@ def _shape(bounds: Bounds, numas: tuple[tuple[int, int], ...], dedicated: tuple[
 
 
 def _without_reserve(bounds: Bounds, cpus: dict[int, int]) -> dict[int, int]:
-    """The reserve pool takes its CPUs in turn from the nodes, as it is placed."""
+    """Remove the reserve pool's CPUs from the nodes in turn, as qrm places it."""
     available, left = dict(cpus), bounds.reserve_pool_cpus
     while left > 0:
         for numa in sorted(available):
@@ -60,7 +60,8 @@ def _without_reserve(bounds: Bounds, cpus: dict[int, int]) -> dict[int, int]:
 
 
 def _dedicated_pods(containers: Iterable[ContainerView]) -> Iterable[ContainerView]:
-    """One container of each dedicated pod whose CPUs are known, for its containers share them; of others every one."""
+    """Return one container of each dedicated pod with known CPUs, because its containers share them; of other pods
+    every container."""
     seen: set[str] = set()
     for container in containers:
         if container.dedicated and (not container.cpus_per_numa or container.uid not in seen):
@@ -69,7 +70,7 @@ def _dedicated_pods(containers: Iterable[ContainerView]) -> Iterable[ContainerVi
 
 
 def _subtract(available: dict[int, int], taken: _Taken) -> None:
-    """Take a dedicated pod's CPUs away: where they are, or where there are most while it has not been placed."""
+    """Remove a dedicated pod's CPUs: where they are, or from the node with most CPUs while it has not been placed."""
     if taken.cpus_per_numa:
         for numa, cpus in taken.cpus_per_numa:
             if numa in available:

@@ -1,12 +1,12 @@
-"""The class pools get their sizes from what tenants need (docs/facts/katalyst-cpu.md#sizes-of-the-tutorial).
+"""Computes the sizes of the class pools from what tenants need (docs/facts/katalyst-cpu.md#sizes-of-the-tutorial).
 
-With room for disjoint pools the share pool takes what the tenants need plus the reserve, the reclaimed pool the rest.
+If disjoint pools fit, the share pool gets what the tenants need plus the reserve, and the reclaimed pool gets the rest.
 On a smaller machine tenants may run everywhere, and the reclaimed pool shares CPUs with them at the kernel's lowest
-weight (docs/adr/0005-small-machines.md): only whole CPUs that the tenants need are taken from it, a fraction is left
-to the kernel.
+weight (docs/adr/0005-small-machines.md): only whole CPUs that the tenants need are taken from it, and the kernel
+handles a fraction.
 
-Where CPUs are shared by choice (docs/shared-cpus.md) tenants may run everywhere as well. No size is even, for nobody
-has a core alone. The offer is a mean over minutes: pods that it starts stay for long, and are slowed down rather than
+If CPUs are shared by choice (docs/shared-cpus.md), tenants may run everywhere as well. No size is made even, because no
+pod has a core alone. The offer is a mean over minutes: pods that it starts stay long, and are slowed down rather than
 evicted while tenants need more than usual.
 """
 
@@ -85,9 +85,9 @@ def disjoint_sizes(bounds: Bounds, provision: Provision, before: Ramp | None, *,
 
 
 def overlapping_sizes(bounds: Bounds, regulation: Regulation, required_cores: float) -> PoolSizes:
-    """Sizes of a machine that is too small for disjoint pools, for a need without the reserve.
+    """Return the sizes on a machine that is too small for disjoint pools, for a need without the reserve.
 
-    Where the tenants' need is not known well enough to take any CPU, they keep at least what they have.
+    While the tenants' need is not known well enough to take any CPU, they keep at least what they have.
     """
     step, after = _regulated_millis(bounds, regulation, required_cores)
     floor = reclaim_floor_cpus(bounds.cpus)

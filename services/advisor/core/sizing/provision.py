@@ -20,7 +20,7 @@ from shared.core.cgroups.layout import SHARE
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What one region needs, in cores without any reserve, and its size now; None where that is not known."""
+    """What one region needs, in cores without any reserve, and its current size; None if unknown."""
 
     region: Region
     footprint: Footprint
@@ -82,7 +82,7 @@ def provide(shape: Shape, needs: Sequence[Need], regulation: Regulation) -> Prov
 
 
 def _fitted_to_nodes(shape: Shape, needs: Sequence[Need], sizes: Mapping[str, int]) -> dict[str, int]:
-    """The sizes of bound pools so that together they fit on their NUMA node, where unbound pools have the rest."""
+    """Return the sizes of bound pools that fit together on their NUMA node; unbound pools get the rest."""
     by_node: dict[int, dict[str, int]] = {}
     for need in needs:
         numa = need.region.numa
@@ -96,12 +96,13 @@ def _fitted_to_nodes(shape: Shape, needs: Sequence[Need], sizes: Mapping[str, in
 
 @lru_cache(maxsize=64)
 def footprint_alone(shape: Shape) -> Footprint:
-    """Where the share pool lies if no other region is there."""
+    """Return the footprint of the share pool without any other region."""
     return footprints_of(shape, (Region(SHARE, "share"),))[SHARE]
 
 
 def footprints_of(shape: Shape, regions: Sequence[Region]) -> dict[str, Footprint]:
-    """Where the regions lie, by name: a bound one on its node, the others on all nodes without a bound region."""
+    """Return the footprints of the regions by name: a bound one on its node, the others on all nodes without a bound
+    region."""
     bound = {region.numa for region in regions if shape.keeps_off(region)}
     unbound = tuple(numa for numa in sorted(shape.cpus) if numa not in bound)
     sharing: dict[int, int] = {}

@@ -21,10 +21,10 @@ _with_size = copier(View, "size_cpus", "region_reserve_cores")
 def region_views(
     view: View, isolated: Collection[str], shape: Shape, ramps: Mapping[str, Ramp]
 ) -> list[tuple[Region, Footprint, View]]:
-    """Every region with its footprint and its view.
+    """Return every region with its footprint and its view.
 
-    Each container is in exactly one of them: those of no region (system_cores and reclaimed_cores, which count in the
-    memory) with the share pool.
+    Each container is in exactly one view. Containers without a region (system_cores and reclaimed_cores, which count in
+    the memory) are in the view of the share pool.
     """
     if not isolated and plain(view.containers):
         return [_alone(view, shape, ramps)]
@@ -54,7 +54,7 @@ def _share_region(containers: tuple[ContainerView, ...]) -> Region:
 
 
 def _alone(view: View, shape: Shape, ramps: Mapping[str, Ramp]) -> tuple[Region, Footprint, View]:
-    """The share pool where there is no other region: it lies where it lay in the round before."""
+    """Return the share pool when there is no other region: it stays where it was in the previous round."""
     ramp, footprint = ramps.get(SHARE), footprint_alone(shape)
     own = _with_size(view, None if ramp is None else ramp.size, footprint.reserve_cores)
     return _share_region(view.containers), footprint, own
@@ -70,9 +70,9 @@ def _without_repetition(regions: tuple[Region, ...]) -> tuple[Region, ...]:
 
 
 def _rest(view: View, elsewhere: list[ContainerView]) -> View:
-    """The view of the share pool: without the containers of other regions, and without their part of the usage.
+    """Return the view of the share pool, without the containers of other regions and their share of the use.
 
-    How the tenants fare as a whole says little of one pool where there are several; what waits is known by container.
+    With several pools, the signs of all tenants together say little about one; waiting tasks are known by container.
     """
     if not elsewhere:
         return view

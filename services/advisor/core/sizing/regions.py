@@ -1,6 +1,6 @@
 """`split` sorts the node's containers into regions: share pools, pods isolated from one, dedicated pods.
 
-A region lies on one NUMA node where its pods are bound to it, else on all nodes without bound regions.
+A region is on one NUMA node if its pods are bound to it, otherwise on all nodes without bound regions.
 
 Facts: docs/facts/katalyst-cpu.md#regions-and-reserves.
 """
@@ -17,7 +17,7 @@ from shared.core.cgroups.layout import SHARE
 
 @once
 def plain(containers: tuple[ContainerView, ...]) -> bool:
-    """Whether all shared containers are in the one share pool and none has CPUs of its own: the usual case."""
+    """Return whether all shared containers are in the one share pool and none has CPUs of its own: the usual case."""
     for container in containers:
         if container.dedicated or container.bound or (container.pool != SHARE and container.qos == "shared_cores"):
             return False
@@ -31,13 +31,13 @@ def split(
     *,
     always_share: bool = True,
 ) -> tuple[Region, ...]:
-    """The regions in order of pool, type and NUMA node.
+    """Return the regions in order of pool, type and NUMA node.
 
     Args:
-        containers: all that hold CPUs; those that belong to no share pool and have no CPUs of their own are left out.
+        containers: all that hold CPUs; those without a share pool and without CPUs of their own are left out.
         isolated: pods (`ContainerView.pod`) that have left their share pool.
         numas: the machine's NUMA nodes; nothing is bound to another one. None: those of the containers.
-        always_share: the share pool is there without containers too.
+        always_share: the share pool exists even without containers.
     """
     found: dict[tuple[str, RegionType, int], tuple[Region, list[ContainerView]]] = {}
     if always_share:

@@ -1,7 +1,8 @@
-"""The regulator makes a size of a requirement: round, limit the step, clamp (docs/facts/katalyst-cpu.md#regulator).
+"""The regulator turns a requirement into a size: round, limit the step, clamp
+(docs/facts/katalyst-cpu.md#regulator).
 
-Tenants grow at once and shrink slowly: a CPU that is taken too early is missed in the next burst, one that is taken too
-late only costs batch work.
+Tenants grow at once and shrink slowly: a CPU that is taken too early is missing in the next burst, while one that is
+taken too late only costs batch work.
 """
 
 import math
@@ -17,10 +18,10 @@ def rounded(required: float, even: Even) -> int:
 
 
 def regulated(ramp: Ramp, limits: RampLimits, now_s: float, wanted: int, effective: int | None) -> Ramp:
-    """The next size: `wanted`, not too far from the size in force, inside the clamp.
+    """Return the next size: `wanted`, within a step of the current size, inside the clamp.
 
-    `effective` is the size in force, None where it is unknown: then nothing limits the step. With "after_limits" an odd
-    result is rounded once more: up, or down where up would leave the clamp.
+    `effective` is the current size, None if unknown: the step is then unlimited. With "after_limits" an odd result is
+    rounded once more: up, or down if up would leave the clamp.
     """
     size = wanted if effective is None else _stepped(ramp, limits, now_s, wanted, effective)
     # After the step: a machine that has lost CPUs must not wait for a slow ramp.

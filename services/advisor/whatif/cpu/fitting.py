@@ -23,7 +23,7 @@ class FitAnswer(Answer):
 
 @decision("regulate_pool_sizes", area="cpu_sizing", asks=FitQuestion, answers=FitAnswer)
 def regulate_pool_sizes(question: FitQuestion) -> FitAnswer:
-    """Fit the pools' requirements into what there is."""
+    """Fit the pools' requirements into the available CPUs."""
     fitted = fit_pools(question.pools, question.isolated_pools, question.available_cpus, expand=question.expand)
     return FitAnswer(pools=dict(fitted.pools), throttled=fitted.throttled)
 

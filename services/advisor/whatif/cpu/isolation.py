@@ -11,7 +11,7 @@ from shared.whatif.decisions import Answer, Question, decision
 
 
 class IsolationConfig(Question):
-    """The rules; `disabled` isolates nobody."""
+    """The rules; `disabled` turns isolation off."""
 
     disabled: bool
     cpu_ratio: Ratio

@@ -33,7 +33,7 @@ class NodeCpuUsage(Question):
 
 
 class CgroupUse(Question):
-    """A cgroup's use, and its quota in each period; -1: it has none."""
+    """A cgroup's use, and its quota in each period; -1: none."""
 
     usage_cores: NonNegativeCores
     quota_us: Annotated[int, Field(ge=-1, le=1 << 60)]
@@ -95,7 +95,7 @@ class NodeHeadroomAnswer(Answer):
 
 @decision("node_headroom", area="cpu_headroom", asks=NodeHeadroomQuestion, answers=NodeHeadroomAnswer)
 def node_headroom(question: NodeHeadroomQuestion) -> NodeHeadroomAnswer:
-    """What the node may report as reclaimed CPU."""
+    """Return what the node may report as reclaimed CPU."""
     bound = {numa: cgroup.group for numa, cgroup in (question.reclaim_cgroup_per_numa or {}).items()}
     use = ReclaimedUse(question.reclaim_cgroup.group, bound)
     millis = node_headroom_millis(question.pools, use, question.numas_bound_by_pods, question.rules)

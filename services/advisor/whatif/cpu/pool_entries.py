@@ -52,7 +52,8 @@ class EntryContainer(Question):
 
 
 class EntryIsolation(Question):
-    """Isolation is on; what is not said here is Katalyst's default (docs/facts/katalyst-cpu.md#isolation)."""
+    """Settings of isolation, which is on; missing ones have Katalyst's default
+    (docs/facts/katalyst-cpu.md#isolation)."""
 
     max_resource_ratio: Ratio
     lock_in_threshold: Annotated[int, Field(ge=0, le=1_000_000)]
@@ -175,7 +176,7 @@ class _DescribedNode:
         return estimate_cores(container.cpu, container.request_cores, rule)
 
     def _effective(self, region: Region, before: Provision) -> int | None:
-        """The last result; before there is one, what the region has now."""
+        """Return the last result; before the first one, the current size of the region."""
         if region.name in before.regulated:
             return before.regulated[region.name].ramp.size
         if region.type == "share":

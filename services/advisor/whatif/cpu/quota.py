@@ -6,7 +6,7 @@ from shared.whatif.decisions import Answer, Question, decision
 
 
 class QuotaQuestion(Question):
-    """One NUMA node. `reclaim_cpus_per_numa` absent: there is no reclaimed pool, all CPUs of the node count."""
+    """One NUMA node. Without `reclaim_cpus_per_numa` there is no reclaimed pool, and all CPUs of the node count."""
 
     numa_binding: bool
     numa: int | None = None

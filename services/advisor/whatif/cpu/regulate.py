@@ -11,7 +11,7 @@ from shared.whatif.decisions import Answer, Question, decision
 
 
 class RegulateStep(Question):
-    """What a pool needs at one moment, and the size in force then."""
+    """What a pool needs at one moment, and its current size."""
 
     t_s: Annotated[float, Field(ge=-1e12, le=1e12)]
     required_cores: Cores

@@ -26,7 +26,7 @@ class ReservedAnswer(Answer):
 
 @decision("reserved_for_reclaim", area="cpu_sizing", asks=ReservedQuestion, answers=ReservedAnswer)
 def reserved_for_reclaim(question: ReservedQuestion) -> ReservedAnswer:
-    """What every NUMA node keeps for reclaimed pods."""
+    """Return what every NUMA node reserves for reclaimed pods."""
     each, more = divmod(question.cpus, question.numas)
     cpus = {numa: each + (numa < more) for numa in range(question.numas)}
     return ReservedAnswer(per_numa_cpus=kept_for_reclaim(cpus, question.reserved_cores, question.numa_min_ratio))

@@ -45,7 +45,7 @@ class CacheReaperAnswer(Answer):
 
 @decision("cache_reaper", area="memory", asks=CacheReaperQuestion, answers=CacheReaperAnswer)
 def cache_reaper(question: CacheReaperQuestion) -> CacheReaperAnswer:
-    """Whose page cache to drop under pressure."""
+    """Return whose page cache to drop under pressure."""
     least = question.min_critical_watermark_bytes * question.numas
     critical = critical_watermark_bytes(question.total_bytes, question.watermark_scale_factor, least)
     shortage = Shortage(question.total_bytes, question.free_bytes, critical)

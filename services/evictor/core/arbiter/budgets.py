@@ -1,8 +1,8 @@
-"""Budgets count evictions over windows of time: of the node, of a namespace, of one owner.
+"""Budgets count evictions within windows of time: of the node, of a namespace, of one owner.
 
-Rates are bounded whatever the inputs say (docs/facts/safety-rules.md#bounds-of-eviction). A span counts as passed
-only when it certainly has (`passed_s`), so neither a restart of the evictor nor a reboot of the machine returns
-anything too early.
+Rates are bounded whatever the inputs say (docs/facts/safety-rules.md#bounds-of-eviction). A span counts as passed only
+when it certainly has (`passed_s`), so neither a restart of the evictor nor a reboot of the machine restores a budget
+too early.
 """
 
 import math
@@ -24,7 +24,7 @@ _GUARDS: dict[Scope, BudgetGuard] = {
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """At most so many evictions in any window of time, of whatever the scope means."""
+    """The most evictions within any window of time, per scope."""
 
     scope: Scope
     limit: int
@@ -33,7 +33,7 @@ class Budget:
     """Of an owner: also at most this share of its pods here, the evicted ones included, but always one."""
 
     def bound(self, used: int, staying: int) -> int:
-        """The limit, or the share of the pods where that is less."""
+        """Return the limit, or the share of the pods if that is less."""
         if self.share is None:
             return self.limit
         # Of all pods that were here, the evicted ones too: else each eviction would shrink the share for the next.
@@ -51,7 +51,7 @@ class BudgetedPod(Protocol):
 
     @property
     def owner_key(self) -> str | None:
-        """Its owner as namespace/Kind/name; None: it stands alone."""
+        """Return its owner as namespace/Kind/name; None if it has no owner."""
         ...
 
 

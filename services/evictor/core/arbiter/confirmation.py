@@ -11,7 +11,7 @@ from services.evictor.core.plugin import Pressure, Silence
 from shared.core.evictions.intents import Record, passed_s
 
 Evidence = Literal["for", "against", "missing"]
-"""What the newest sample says of a pressure right before the eviction; missing: it is too old, or has no figure."""
+"""What the newest sample says about a pressure right before the eviction; missing: it is too old, or has no figure."""
 HoldReason = Literal["not_met", "unconfirmed", "stale_input", "eviction_under_way", "cooling", "ineffective"]
 
 
@@ -29,7 +29,7 @@ class ConfirmationRules:
 
 @dataclass(frozen=True, slots=True)
 class Confirmation:
-    """What was seen of one plugin's pressure up to the newest sample."""
+    """The history of one plugin's pressure up to the newest sample."""
 
     pressure: Pressure | None = None
     in_a_row: int = 0
@@ -54,7 +54,7 @@ class Confirmation:
     def hold_reason(
         self, now_s: float, rules: ConfirmationRules, record: Record, *, under_way: bool
     ) -> HoldReason | None:
-        """Why nobody is evicted for this pressure now; None when one pod may be."""
+        """Return why no pod is evicted for this pressure now; None if one may be."""
         if self.pressure is None or self.seen_at_s is None:
             return "not_met"
         if passed_s(self.seen_at_s, now_s) > rules.max_input_age_s:
@@ -109,5 +109,5 @@ def hold_text(hold: HoldReason, seen: Confirmation, now_s: float, rules: Confirm
 
 
 def cooling_left_s(record: Record, now_s: float, rules: ConfirmationRules) -> float:
-    """Seconds until the next eviction may begin; 0: at once."""
+    """Return the seconds until the next eviction may begin; 0: at once."""
     return 0.0 if record.last_at_s is None else max(0.0, rules.cooling_s - passed_s(record.last_at_s, now_s))

@@ -34,7 +34,7 @@ def evictions(spans: Iterable[EvictionSpan], window_s: float) -> int:
 
 
 def per_pod(count: int, expected_pods: int | None) -> float | None:
-    """None where it is unknown how many pods there should be."""
+    """Return the evictions per pod; None if the expected number of pods is unknown."""
     if count == 0:
         return 0.0
     return count / expected_pods if expected_pods else None

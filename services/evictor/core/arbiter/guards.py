@@ -1,6 +1,7 @@
-"""Guards refuse an eviction: of pods that must never go, and of pods that must not go now; each no has its reason.
+"""Guards refuse an eviction: of pods that must never be evicted, and of pods that must not be evicted now. Each
+refusal has a reason.
 
-A guard that cannot be evaluated says no (docs/facts/safety-rules.md#rule-1-absent-is-not-zero).
+A guard that cannot be evaluated refuses (docs/facts/safety-rules.md#rule-1-absent-is-not-zero).
 """
 
 from collections.abc import Collection, Mapping
@@ -54,7 +55,7 @@ _TEXTS: dict[Guard, str] = {
 
 
 def spared_by(guard: Guard, pod: Pod) -> Refusal:
-    """The refusal of a guard whose sentence needs the pod alone."""
+    """Return the refusal of a guard whose sentence needs only the pod."""
     says = _TEXTS[guard].format(priority=pod.priority, namespace=pod.namespace, phase=pod.phase)
     return Refusal(pod.key, guard, pod.uid, says)
 
@@ -71,7 +72,7 @@ class Surroundings:
 
 
 def protection(annotations: Mapping[str, str], priority: int | None, *, system_cores: bool) -> Never | None:
-    """Why a pod with these fields may never be evicted, whatever the pressure; None when it may."""
+    """Return why a pod with these fields may never be evicted, whatever the pressure; None if it may."""
     if system_cores:
         return "system_cores"
     # Kubelet names the source of each pod; without the annotation it came from the API server.
@@ -85,10 +86,11 @@ def protection(annotations: Mapping[str, str], priority: int | None, *, system_c
 
 
 def never(pod: Pod, protected_namespaces: Collection[str]) -> Never | None:
-    """Why this pod is never evicted: `protection`, DaemonSets, and the namespaces of Sublet and of the cluster.
+    """Return why this pod is never evicted: `protection`, DaemonSets, and the namespaces of Sublet and of the
+    cluster.
 
-    Annotations count only in a mirror pod, which kubelet writes: anybody who creates a pod may annotate it. Of a
-    reclaimed pod neither owner nor priority counts: its author chooses both, and would make it unevictable with them.
+    Annotations count only in a mirror pod, which kubelet writes, because anyone who creates a pod may annotate it. For
+    a reclaimed pod neither owner nor priority counts: its author chooses both, and could make it unevictable with them.
     """
     # Before the class is asked: it holds for reclaimed pods too, whose author does not choose the list.
     if pod.namespace in protected_namespaces:
@@ -103,7 +105,7 @@ def never(pod: Pod, protected_namespaces: Collection[str]) -> Never | None:
 
 
 def not_now(pod: Pod, around: Surroundings) -> NotNow | None:
-    """Why this pod is left alone in this round; None when nothing speaks against it."""
+    """Return why this pod is skipped in this round; None if no guard objects."""
     # A list of what may go and not of what may not: a phase that is not known spares the pod.
     if pod.phase not in ("Pending", "Running"):
         return "finished"
@@ -120,10 +122,10 @@ def not_now(pod: Pod, around: Surroundings) -> NotNow | None:
 def allowed(
     candidates: Collection[Candidate], around: Surroundings
 ) -> tuple[tuple[Candidate, ...], tuple[Refusal, ...]]:
-    """The candidates that every guard lets pass, in their order, and why the others were spared.
+    """Return the candidates that every guard lets pass, in their order, and why the others were spared.
 
-    Tenants first: a shared or dedicated pod goes only when no reclaimed candidate can go and none is on its way out,
-    wherever the plugin ranked it (docs/facts/safety-rules.md#rule-3-tenants-first).
+    Tenants first: a shared or dedicated pod is evicted only if no reclaimed candidate can be evicted and none is
+    terminating, wherever the plugin ranked it (docs/facts/safety-rules.md#rule-3-tenants-first).
     """
     refusals: list[Refusal] = []
     able: list[Candidate] = []

@@ -1,4 +1,4 @@
-"""Ranks who would go next by one plugin as things stand, whether its pressure is there or not."""
+"""Ranks the pods that one plugin would evict next, whether its threshold is met or not."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ MAX_RANKED = 100
 
 @dataclass(frozen=True, slots=True)
 class RankedPod:
-    """A pod in a plugin's order; `spared` says which guard keeps it on the node."""
+    """A pod in a plugin's order; `spared` names the guard that protects it."""
 
     candidate: Candidate
     spared: Refusal | None
@@ -21,7 +21,7 @@ class RankedPod:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """One plugin: the pressure that it sees, or the one that it would see at its threshold, and who would go."""
+    """One plugin: the pressure that it detects, or would detect at its threshold, and the pods that it would evict."""
 
     pressure: Pressure
     met: bool

@@ -1,4 +1,4 @@
-"""Orders the candidates of soft pressures, of which one goes.
+"""Orders the candidates of soft pressures, of which one is evicted.
 
 Facts: docs/facts/katalyst-eviction.md#order-of-soft-candidates.
 """
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class SoftVictim(Generic[T]):
-    """A candidate of a soft pressure: what its place depends on, and whom it stands for."""
+    """A candidate of a soft pressure: what its rank depends on, and the caller's object."""
 
     name: str
     qos: QosClass
@@ -27,8 +27,8 @@ class SoftVictim(Generic[T]):
 
 
 def last_goes(candidates: Iterable[SoftVictim[T]]) -> list[SoftVictim[T]]:
-    """Tenants stay before reclaimed pods, high priority before low (none is the lowest), then by scope; among equals
-    the smallest name goes first."""
+    """Order the candidates, the one to evict last: tenants stay before reclaimed pods, high priority before low
+    (none is the lowest), then by scope; among equals the smallest name is evicted first."""
     # Sorted twice, for Python's sort is stable: by name within each rank, and so the same whatever the input's order.
     by_name = sorted(candidates, key=lambda candidate: candidate.name, reverse=True)
     return sorted(by_name, key=_rank)

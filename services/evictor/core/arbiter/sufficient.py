@@ -16,11 +16,12 @@ def excess(pressure: Pressure) -> float | None:
 def select(
     candidates: Iterable[Candidate], account: Account, wanted: float | None
 ) -> tuple[tuple[Candidate, ...], tuple[Refusal, ...]]:
-    """The candidates that together free `wanted`, in the order given, within the budgets; and the refusals of budgets.
+    """Return the candidates that together free `wanted`, in the given order and within the budgets, and the refusals
+    of budgets.
 
     Args:
-        wanted: how much they should free together; None selects one. A candidate of unknown relief goes alone: its
-            effect shows only when it is gone.
+        wanted: how much they should free together; None selects one. A candidate of unknown relief is selected alone,
+            because its effect shows only after its eviction.
     """
     taken: list[Candidate] = []
     refusals = []
@@ -47,9 +48,10 @@ def select(
 
 
 def _needed(taken: Sequence[Candidate], wanted: float | None) -> tuple[Candidate, ...]:
-    """The selection without those that the others make superfluous, the last of the ranking first.
+    """Return the selection without candidates that the others make superfluous, removing the last of the ranking
+    first.
 
-    A selection that frees too little stays as it is: it is all that can be done now.
+    A selection that frees too little stays as it is, because nothing more can be done now.
     """
     kept, freed = list(taken), sum(candidate.relief or 0.0 for candidate in taken)
     if wanted is None or freed < wanted:

@@ -6,7 +6,7 @@ Facts: docs/facts/koordinator-evict.md#memory-by-use.
 from dataclasses import dataclass
 
 BUFFER_PERCENT = 2
-"""Without a lower mark of its own, this much below the threshold is freed, so that it is not met again at once."""
+"""Without an explicit lower mark, this much below the threshold is freed, so that it is not met again at once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ class CardPod(Generic[T]):
     """Orders the pods."""
     cards: Collection[str]
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
 
 
 def is_down(bandwidth: float | None) -> bool:

@@ -2,5 +2,5 @@
 
 
 def numa_order(numa: str) -> tuple[int, str]:
-    """The key to sort by: ids ascending as numbers, whatever is no number last."""
+    """Return a sort key: ids ascending as numbers, other ids last."""
     return (int(numa) if numa.removeprefix("-").isdigit() else 1 << 30, numa)

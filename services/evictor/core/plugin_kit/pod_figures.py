@@ -10,10 +10,10 @@ from shared.core.pods.qos_annotations import NUMA_BIND_RESULT
 
 
 def bound_numas(view: View) -> dict[str, int]:
-    """The NUMA node of each bound pod, by UID; a pod that is bound to no node, or to several, is left out.
+    """Return the NUMA node of each bound pod, by UID, without pods that are bound to no node or to several.
 
-    A scheduler's annotation counts. A pod without one is where all of its memory nodes lie, as applied: on a host
-    nobody annotates pods.
+    A scheduler's annotation counts. A pod without one is on the NUMA node that holds all of its memory nodes, as
+    applied, because on a host nobody annotates pods.
     """
     applied = {p.uid: CpuSet.parse(p.mems) for p in view.allocation.pods} if view.allocation else {}
     found = {r.pod.uid: _bound(r.pod, applied.get(r.pod.uid, CpuSet())) for r in view.pods}
@@ -28,7 +28,7 @@ def _bound(pod: Pod, mems: CpuSet) -> int | None:
 
 
 def reclaimed_requests(pod: Pod) -> dict[str, int]:
-    """What a pod asks of reclaimed resources, without those of which it asks nothing."""
+    """Return a pod's requests for reclaimed resources, without zero requests."""
     amounts = {RECLAIMED_CPU: pod.cpu_request_millis, RECLAIMED_MEMORY: pod.memory_request_bytes}
     return {resource: amount for resource, amount in amounts.items() if amount > 0}
 

@@ -10,9 +10,9 @@ LOST_AFTER_PERIODS = 3
 
 
 def are_lost(since_s: float | None, period_s: float, max_gap_s: float) -> bool:
-    """Whether the steps before this one, so long ago, are no longer in a row with it.
+    """Return whether the steps before this one are too old to be consecutive with it.
 
-    Not because periods are shorter than the time between two samples, which is longer while the node rests.
+    Periods shorter than the time between two samples, which grows while the node rests, are no reason.
     """
     return since_s is None or since_s > max(LOST_AFTER_PERIODS * period_s, max_gap_s)
 
@@ -39,7 +39,7 @@ class Rings:
         return Rings(figures, view.t_s)
 
     def of(self, name: str) -> tuple[float, ...]:
-        """The figures of a name, oldest first; none of a name that the last step did not have."""
+        """Return the figures of a name, oldest first; empty for a name that the last step did not have."""
         return self.figures.get(name, ())
 
 

@@ -16,7 +16,7 @@ from shared.contracts.kube.taint import TAINT_PREFIX, Cause, Taint, in_order
 
 @dataclass(frozen=True, slots=True)
 class DetectorFinding:
-    """What one plugin found in one sample, and whether it has found it often enough in a row."""
+    """What one plugin found in one sample, and whether enough consecutive samples confirm it."""
 
     finding: Pressure | Silence
     confirmed: bool
@@ -30,7 +30,7 @@ class DetectorFinding:
 
 @dataclass(frozen=True, slots=True)
 class HeldCondition:
-    """A condition that stands because of one plugin."""
+    """A condition that is set because of one plugin."""
 
     last_observed_s: float
     """When it was seen last, moved forward by all the time since in which no sample could show it."""
@@ -39,7 +39,7 @@ class HeldCondition:
 
 @dataclass(frozen=True, slots=True)
 class HeldConditions:
-    """The conditions that are held, by plugin ("" where it is not known any more) and "<Name>/<Effect>"."""
+    """The conditions that are set, by plugin ("" if it is no longer known) and "<Name>/<Effect>"."""
 
     held: Mapping[tuple[str, str], HeldCondition] = field(default_factory=dict)
     looked_at_s: float | None = None
@@ -47,12 +47,12 @@ class HeldConditions:
     def observe(
         self, findings: Mapping[str, DetectorFinding], t_s: float, *, transition_s: float, max_input_age_s: float
     ) -> "HeldConditions":
-        """The conditions after one more sample.
+        """Return the conditions after one more sample.
 
-        A condition begins when its plugin has confirmed it. It ends when it has not been seen for `transition_s`; time
+        A condition begins when its plugin has confirmed it. It ends when it has not been seen for `transition_s`. Time
         in which its plugin knows nothing, or between samples further apart than `max_input_age_s`, does not count, so
-        that silence holds it for as long as the silence lasts. A plugin that is not in `findings` (switched off, or set
-        to observe) holds nothing.
+        silence keeps the condition for as long as it lasts. A plugin that is not in `findings` (switched off, or set to
+        observe) sets no condition.
         """
         since_s = t_s - self.looked_at_s if self.looked_at_s is not None else None
         held = {}
@@ -77,7 +77,8 @@ class HeldConditions:
         return HeldConditions(dict(sorted(still.items())), t_s)
 
     def adopting(self, standing: Iterable[Taint], now_s: float) -> "HeldConditions":
-        """The conditions together with those behind the taints of an earlier evictor, which count as seen now."""
+        """Return the conditions together with those behind the taints of an earlier evictor, which count as seen
+        now."""
         held = dict(self.held)
         for taint in standing:
             condition = f"{taint.key.removeprefix(TAINT_PREFIX)}/{taint.effect}"
@@ -86,7 +87,7 @@ class HeldConditions:
         return replace(self, held=dict(sorted(held.items())))
 
     def taints(self, standing: Sequence[Taint], now: datetime) -> tuple[Taint, ...]:
-        """The taints that should stand, ascending; one that stands already keeps the time at which it was added."""
+        """Return the taints that should exist, ascending; an existing taint keeps its time."""
         since: dict[tuple[str, str], datetime | None] = {(t.key, t.effect): t.time_added for t in standing}
         causes: dict[tuple[str, str], list[Cause]] = {}
         for (_, condition), one in self.held.items():

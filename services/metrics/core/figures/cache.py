@@ -20,7 +20,7 @@ from services.metrics.core.figures.values import Point, Value
 
 
 def result_of(before: LastPass, target: Target, reading: TargetReading, offers: Offers, now_s: float) -> TargetResult:
-    """The figures of one target in this pass: the last ones where nothing moved, else computed."""
+    """Return the figures of one target in this pass: the last ones if nothing moved, otherwise computed."""
     last = before.results.get(target)
     if last is not None and (same := cached(last, reading)) is not None:
         return same
@@ -33,15 +33,15 @@ def result_of(before: LastPass, target: Target, reading: TargetReading, offers: 
 
 
 def cached(last: TargetResult, reading: TargetReading) -> TargetResult | None:
-    """The last result, where the reading is the one that it was made of and time alone changes nothing."""
+    """Return the last result if it was made from this very reading and time alone changes nothing."""
     return last if last.steady and last.reading is reading else None
 
 
 def caught_up(last: TargetResult, at_s: float | None, offers: Offers) -> TargetResult:
-    """A result as it would be had it been computed in the last pass, and not been taken over since.
+    """Return a result as if it had been computed in the last pass instead of taken over since.
 
-    What is read in every pass had been read and stood still: the next rate covers the time since the last pass alone.
-    What is read seldom stays: its rates cover the time between its own two readings.
+    Sources that are read in every pass were read and stood still, so their next rate covers only the time since the
+    last pass. Rarely read sources stay as they are: their rates cover the time between their own two readings.
     """
     if at_s is None or last.at_s >= at_s:
         return last
@@ -67,7 +67,7 @@ def _result(reading: TargetReading, sources: Mapping[str, SourceResult], at_s: f
 
 
 def _read_again(reading: TargetReading, offers: Offers, now_s: float) -> TargetReading:
-    """The same reading as of now: what is read in every pass was read, and says the same."""
+    """Return the same reading as of now: what is read in every pass was read, and is unchanged."""
     sources = {
         source: one if source in offers and offers[source].gated else SourceReading(now_s, one.raw)
         for source, one in reading.sources.items()

@@ -10,18 +10,18 @@ Offers = Mapping[str, OfferedFigures]
 """What each source offers for the kind of the target."""
 
 SETTLED = 0.05
-"""An average of no tasks at all that is below a twentieth is left as it is. It would fall for a quarter of an hour, and
-for so long the figures of a target whose tasks have ended could not be taken over (`cache`)."""
+"""An average of zero tasks below this value stays. It would fall for a quarter of an hour, and until then the
+figures of a target whose tasks have ended could not come from the `cache`."""
 _NOTHING = SourceResult(SourceReading(0.0, {}), {}, {})
 
 
 def figures(
     reading: TargetReading, previous: TargetResult | None, offers: Offers, now_s: float
 ) -> dict[str, SourceResult]:
-    """The figures by source.
+    """Return the figures by source.
 
-    A source that failed has none. One that was not read again keeps its figures, but for averages: these go on towards
-    the number that was counted last, until they have settled.
+    A source that failed has none. A source that was not read again keeps its figures, except averages, which continue
+    towards the last count until they have settled.
     """
     found: dict[str, SourceResult] = {}
     for source, offer in offers.items():
@@ -38,13 +38,14 @@ def figures(
 
 
 def later(offer: OfferedFigures, last: SourceResult, now_s: float) -> SourceResult:
-    """A result some time later, where the source has not been read again: averages go on, all else stays."""
+    """Return a result some time later for a source that was not read again: averages continue, everything else
+    stays."""
     return _with(last, offer.decaying, last.reading, now_s, last.points)
 
 
 def _points(offer: OfferedFigures, last: SourceResult, at_s: float) -> Points:
-    """The points at the time of the last result. An average that had settled was left behind: until then it went on
-    towards the number that was counted last, and only from then on towards the new one."""
+    """Return the points at the time of the last result. A settled average was left behind: it moves towards the old
+    count until then, and only afterwards towards the new one."""
     return later(offer, last, at_s).points if offer.decaying else last.points
 
 

@@ -1,7 +1,7 @@
-"""Make figures of raw values: as they are, as rates of counters, as ratios, or damped like the kernel's load.
+"""Derive figures from raw values: unchanged, as rates of counters, as ratios, or damped like the kernel's load.
 
-Pure. A figure is absent (None) where it cannot be known: no raw value, no second point yet, or a counter that went
-back or stands still because something is wrong. It is never negative and never a spike.
+Pure. A figure is absent (None) if it cannot be known: no raw value, no second point yet, or a counter that went back or
+stands still because something is wrong. It is never negative and never a spike.
 """
 
 import math
@@ -26,7 +26,7 @@ from shared.contracts.sample import CpuUsage
 from shared.core.cpus.cpuset import CpuSet
 
 STILL_S = 0.5
-"""A counter of the machine's own time that did not grow for so long is broken: at 100 Hz it grows 50 times."""
+"""A counter of the machine's own time that did not grow for this long is broken: at 100 Hz it grows 50 times."""
 
 
 class Figure(Protocol):
@@ -46,7 +46,7 @@ class Figure(Protocol):
 
 
 class OfferedFigures(NamedTuple):
-    """What one source offers for one kind of target. A gated one is not read in every pass."""
+    """What one source offers for one kind of target. A gated source is not read in every pass."""
 
     figures: tuple[Figure, ...]
     gated: bool = False
@@ -65,7 +65,7 @@ OffersByKind = Mapping[Kind, Mapping[str, OfferedFigures]]
 
 @dataclass(frozen=True, slots=True)
 class Gauge:
-    """The raw value of the same name, as it is."""
+    """The raw value of the same name, unchanged."""
 
     name: str
     decays: ClassVar[bool] = False
@@ -175,7 +175,7 @@ class Total:
     decays: ClassVar[bool] = False
 
     def compute(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:  # noqa: ARG002
-        """Nothing by itself: see `services.metrics.core.sample.summary`."""
+        """Return nothing: `services.metrics.core.sample.summary` computes totals."""
         return FigureOutcome(None)
 
 

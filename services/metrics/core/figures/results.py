@@ -18,11 +18,10 @@ class SourceReading(NamedTuple):
 
 
 class TargetReading(NamedTuple):
-    """What was read of one target, by source. `identity` differs when its cgroup was removed and made anew.
+    """What was read of one target, by source. `identity` differs if its cgroup was removed and recreated.
 
-    A source's reading that is the very object of the last pass was not read again. A whole reading that is the very
-    object of the last pass says that what is read in every pass was read, and has not changed. A source without a
-    reading has failed.
+    If a source's reading is the same object as in the last pass, it was not read again. If the whole reading is the
+    same object, the sources of every pass were read and have not changed. A source without a reading has failed.
     """
 
     at_s: float
@@ -36,7 +35,7 @@ class TargetReading(NamedTuple):
 
 
 class SourceResult(NamedTuple):
-    """What one source's reading has become: its figures, the points for the next ones, and why figures are missing."""
+    """The result of one source's reading: its figures, the points for the next ones, and why figures are missing."""
 
     reading: SourceReading
     values: Mapping[str, Value]
@@ -58,7 +57,7 @@ class TargetResult(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LastPass:
-    """What one pass leaves for the next. A target that a pass did not see is forgotten: its rates begin anew."""
+    """What one pass leaves for the next. A target that a pass did not see is forgotten: its rates begin again."""
 
     at_s: float | None = None
     results: Mapping[Target, TargetResult] = field(default_factory=dict)
@@ -67,9 +66,9 @@ class LastPass:
     """Figures that are missing in this pass though their files were read, by "<target>: <figure>", and why."""
 
     def based_on(self, target: Target, counter: str, point: Point) -> "LastPass":
-        """The same with a later point for one counter, so that its next rate covers a shorter time.
+        """Return the same with a later point for one counter, so that its next rate covers a shorter time.
 
-        Left as it is where the target is not known, or the point is not later or went back.
+        The pass is unchanged if the target is unknown, or the point is not later or went back.
         """
         known = self.results.get(target)
         if known is None:

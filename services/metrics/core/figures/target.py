@@ -7,19 +7,19 @@ from shared.core.cgroups.layout import SHARE, class_group
 Kind = Literal["node", "numa", "pool", "container", "application"]
 GROUPS: tuple[Kind, ...] = ("pool", "container")
 ALL_GROUPS: tuple[Kind, ...] = (*GROUPS, "application")
-"""Every kind that has a cgroup; of an application CPU and memory alone are read."""
+"""Every kind that has a cgroup; for an application only CPU and memory are read."""
 
 
 class Target(NamedTuple):
-    """What is measured: the node (no name), a NUMA node ("0"), a pool ("share"), a container ("<uid>/<name>")
-    or an application outside of pods ("<name>")."""
+    """What is measured: the node (no name), a NUMA node ("0"), a pool ("share"), a container ("<uid>/<name>") or an
+    application outside of pods ("<name>")."""
 
     kind: Kind
     name: str = ""
     group: str = ""
     """Its cgroup; empty for the node and NUMA nodes."""
     pool: str = ""
-    """The pool a container belongs to, or of which this group is only a part (`services.metrics.core.reads.pooled`)."""
+    """The pool of a container, or the pool of which this group is a part (`services.metrics.core.reads.pooled`)."""
 
 
 NODE = Target("node")

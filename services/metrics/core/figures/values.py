@@ -15,7 +15,7 @@ class CpuTicks(NamedTuple):
 
 
 Value = int | float | str | Pressure | CpuUsage | tuple[GroupNuma, ...] | Mapping[str, int]
-"""A mapping: one number for each thing of the target that has a name of its own, such as a network card."""
+"""A mapping has one number for each named part of the target, such as a network card."""
 Raw = Mapping[str, Value | CpuTicks]
 
 WANTED = "a number of at least 0 within 64 bits"
@@ -53,13 +53,13 @@ def plausible(value: float) -> bool:
 
 
 def point_of(raw: Raw, name: str, now_s: float) -> Point | None:
-    """A raw value as a point; None where it is not there or no plausible number."""
+    """Return a raw value as a point; None if it is missing or not a plausible number."""
     value = raw.get(name)
     return Point(value, now_s) if isinstance(value, int | float) and plausible(value) else None
 
 
 def unreadable(raw: Raw, *names: str) -> str:
-    """Why a raw value that is there is no point."""
+    """Return why an existing raw value is not a point."""
     there = [name for name in names if name in raw and point_of(raw, name, 0.0) is None]
     return ", ".join(f"{name} is {str(raw[name])[:20]}, want {WANTED}" for name in there)
 

@@ -1,12 +1,12 @@
-"""Decide whether a dear file must be read in this pass, or whether its figures of a while ago still hold. Pure.
+"""Decide whether an expensive file must be read in this pass, or whether its earlier figures still hold. Pure.
 
-Most containers do nothing most of the time. What costs little is read in every pass (CPU time, memory in use). What
-costs more is read again when one of these has moved, and otherwise so seldom that its figures never get older than
-the source declares.
+Most containers do nothing most of the time. Cheap files are read in every pass (CPU time, memory in use). An expensive
+file is read again when one of these figures has moved, and otherwise just often enough that its figures never get older
+than the source declares.
 
-What goes on moving is not read in every pass either. It is read when it begins to move, then once in each stretch of
-the gate's pause, and at once after a jump: so a pass over hundreds of busy containers reads the dear files of a few of
-them, others each time. A whole pass knows no pauses.
+A container that keeps moving is not read in every pass either. It is read when it begins to move, then once per pause
+of the gate, and at once after a jump. A pass over hundreds of busy containers therefore reads the expensive files of a
+few of them, others each time. A whole pass ignores pauses.
 """
 
 import math
@@ -19,7 +19,7 @@ from services.metrics.core.figures.target import Kind, Target
 from services.metrics.core.figures.values import Raw
 
 _EARLIEST = 0.5
-"""Not all targets at once: each has its own share of the longest age, this one or more."""
+"""Spreads the targets over time: each has its own share of the longest age, at least this one."""
 
 
 class Moved(NamedTuple):
@@ -35,9 +35,10 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """No figure gets older than `every_s`; any of `moved` makes the source be read at once, and once more after it.
+    """No figure gets older than `every_s`; a change of any of `moved` triggers a reading at once, and once more
+    after it.
 
-    While it goes on moving it is read once in every `pause_s`.
+    While the target keeps moving it is read once per `pause_s`.
     """
 
     every_s: float
@@ -47,7 +48,7 @@ class Gate:
     """A raw value of another gated source. Where that has none, this one takes its place and knows no pause."""
 
     def among(self, told: Iterable[Raw]) -> "Gate":
-        """The gate beside what other sources tell of the target."""
+        """Return the gate restricted to the values that other sources provide for the target."""
         if not self.stands_in_for or any(self.stands_in_for in raw for raw in told):
             return self
         return replace(self, pause_s=0.0)
@@ -58,15 +59,15 @@ WORKED = Moved("cpu_usage_ns", 2e6)
 GREW = Moved("memory_usage_bytes", 1 << 20, jump=64 << 20)
 """A change of 1 MiB: all other figures of the target's memory may be off by so much; within a pause by the jump."""
 PAUSE_S = 8.0
-"""The pause of a container's dear figures: four default periods, and less than the 10 s over which the kernel averages
-pressure and the evictor's plugins look at system time and load (docs/facts/katalyst-eviction.md)."""
+"""The pause of a container's expensive figures: four default periods, and less than the 10 s over which the kernel
+averages pressure and the evictor's plugins evaluate system time and load (docs/facts/katalyst-eviction.md)."""
 
 Gates = Mapping[Kind, Gate]
 
 
 @dataclass(frozen=True, slots=True)
 class LastRead:
-    """The last reading behind a gate: when, what the watched values were, and whether they were moving.
+    """The last reading behind a gate: its time, the watched values, and whether they were moving.
 
     `first`: there was none before it, so its counters have no rate yet.
     """
@@ -78,10 +79,10 @@ class LastRead:
 
 
 def due(gate: Gate, last: LastRead, watched: Raw, now_s: float, turn: float) -> tuple[bool, bool]:
-    """Whether to read now, and whether a watched value has moved since the last reading.
+    """Return whether to read now, and whether a watched value has moved since the last reading.
 
-    A value that cannot be compared counts as moved: a dear reading is better than a figure that is wrong. `turn` is
-    the target's share of the longest age (`turn_of`).
+    A value that cannot be compared counts as moved, because an expensive reading is better than a wrong figure. `turn`
+    is the target's share of the longest age (`turn_of`).
     """
     moving, jumped = _moved(gate, last.watched, watched)
     # `0 <=`: a clock that went back makes it due.
@@ -94,10 +95,10 @@ def due(gate: Gate, last: LastRead, watched: Raw, now_s: float, turn: float) -> 
 
 
 def pause_ends_s(gate: Gate, at_s: float, turn: float) -> float:
-    """When what was read and was moving may be read again.
+    """Return when a target that was read while moving may be read again.
 
-    Time is cut into stretches as long as the pause, at another place for each target: so every pass reads about as many
-    targets, also where all have begun to move at once.
+    Time is divided into stretches as long as the pause, with a different offset for each target, so every pass reads
+    about as many targets even if all began to move at once.
     """
     if not gate.pause_s:
         return at_s
@@ -106,10 +107,10 @@ def pause_ends_s(gate: Gate, at_s: float, turn: float) -> float:
 
 
 def turn_of(target: Target) -> float:
-    """A share between a half and one that is always the same for a target, so that few are due in one pass.
+    """Return a share between a half and one that is fixed for a target, so that few targets are due in one pass.
 
-    The same for all sources: what is due together is read in one go, and between two such passes the target can be
-    taken over from the cache.
+    It is the same for all sources, so what is due together is read together, and between two such passes the target can
+    come from the cache.
     """
     thing = f"{target.name} {target.group}" if target.kind == "pool" else target.name
     # Not `hash`, which is salted in each process: a restart would move every target to another turn.

@@ -1,8 +1,8 @@
 """Add up the readings of pools without a cgroup of their own from their pods' groups. Pure.
 
-On a Kubernetes node kubelet sorts pods by its own classes, so no group holds a pool. Its readings are made of those of
-its pods' groups, which hold whatever container runs in them, also one that was made anew and is not in the list of
-pods yet. Only raw values that a source declares to add up are summed; averages, limits and ratios are not.
+On a Kubernetes node kubelet sorts pods by its own classes, so no group holds a pool. The pool's readings are the sum
+over its pods' groups, which contain every container, even one that was recreated and is not in the list of pods yet.
+Only raw values that a source declares as additive are summed; averages, limits and ratios are not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ def is_member(target: Target) -> bool:
 
 
 def member_of(pool: str, group: str = "") -> Target:
-    """One group of a pool. Without a group it stands for nothing: a pool without groups is known to be empty."""
+    """Return one group of a pool. Without a group it marks a pool that is known to be empty."""
     return Target("pool", pool, group, pool)
 
 
@@ -32,18 +32,18 @@ def pool_of_members(pool: str) -> Target:
 
 
 def empty_pool(sums: Sums, now_s: float) -> TargetReading:
-    """The reading of a pool without pods: it uses nothing, which is known and not absent."""
+    """Return the reading of a pool without pods: it uses nothing, which is known and not absent."""
     return TargetReading(
         now_s, {source: SourceReading(now_s, dict.fromkeys(sorted(names), 0)) for source, names in sums.items()}
     )
 
 
 def pooled(readings: Mapping[Target, TargetReading], sums: Sums) -> dict[Target, TargetReading]:
-    """The readings with the groups of each pool added up to one.
+    """Return the readings with the groups of each pool added up to one.
 
-    A group that is not there is not in the sum, and a pool of which no group is there has no reading. Where the file of
-    one group could not be read, the sum is not known. A pool made up of other groups than in the last pass is another
-    one, so that its rates begin anew.
+    A missing group is not in the sum, and a pool without any existing group has no reading. If the file of one group
+    could not be read, the sum is unknown. A pool of other groups than in the last pass counts as a new one, so its
+    rates begin again.
     """
     members: dict[str, list[tuple[Target, TargetReading]]] = {}
     found: dict[Target, TargetReading] = {}

@@ -1,8 +1,8 @@
-"""Add up counters of members that come and go, such as a cgroup's tasks, where a pass may read only some of them. Pure.
+"""Add up counters of members that come and go, such as a cgroup's tasks, if a pass may read only some of them. Pure.
 
-Each member has a rate of its own, between its own two readings. A pass adds the rates of all members over the time
-since the last pass: so one that was read again after many passes does not bring their growth into a single one, and
-members that are not read now count by what they did last.
+Each member has its own rate, between its own two readings. A pass adds the rates of all members over the time since the
+last pass. A member that is read again after many passes therefore does not add their growth to a single one, and
+members that are not read now count with their last rate.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,8 +12,8 @@ from typing import NamedTuple
 from services.metrics.core.figures.values import Point
 
 CARRIED_S = 1.0
-"""What a member grew by beyond what it can is of earlier passes, which could not see it yet, and is made up for in the
-next ones: so much at most, for nobody wants to hear for long of what is over."""
+"""Growth of a member beyond its possible rate belongs to earlier passes, which could not see it, and is added in the
+next ones: at most this much, because old growth should not be reported for long."""
 
 
 class Member(NamedTuple):
@@ -26,7 +26,7 @@ class Member(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class CounterTally:
-    """What the members have grown by so far, and when that was added up."""
+    """The growth of the members so far, and when it was added up."""
 
     at_s: float
     total: float = 0.0
@@ -36,10 +36,10 @@ class CounterTally:
 def tallied(
     before: CounterTally, counters: Mapping[str, int], members: Collection[str], now_s: float, most_per_s: float
 ) -> CounterTally:
-    """The tally once more: `counters` are those of the `members` that were read now.
+    """Return the next tally: `counters` are those of the `members` that were read now.
 
-    A member that is seen for the first time adds nothing until it is read again, nor does one that went back; none
-    grows by more than `most_per_s`: the rest is made up for in the next passes.
+    A member adds nothing when it is first seen or its counter went back; none grows by more than `most_per_s`, and the
+    rest is added in the next passes.
     """
     known = before.members
     seen = {name: known[name] for name in members if name in known}

@@ -1,4 +1,4 @@
-"""Keep the readings of one target from pass to pass, to leave dear files alone while they would say the same."""
+"""Keep the readings of one target from pass to pass, and skip expensive files while their values would be the same."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -21,7 +21,7 @@ class TargetCache:
     _gated: dict[str, tuple[SourceReading, LastRead]] = field(default_factory=dict)
     _reading: TargetReading | None = None
     _valid: tuple[GatedSources, float] | None = None
-    """For these sources, until when nothing is due, unless something moves; None: not reckoned yet."""
+    """For these sources, the time until which nothing is due unless something moves; None: not computed yet."""
 
     def still_valid(self, name: str, gate: Gate, watched: Raw, now_s: float) -> tuple[SourceReading | None, bool]:
         """The last reading of a source where it need not be read, and whether something has moved since."""
@@ -47,7 +47,7 @@ class TargetCache:
     def unchanged(
         self, always: Mapping[str, SourceReading], gated: GatedSources, now_s: float
     ) -> TargetReading | None:  # fmt: skip
-        """The stored reading, where all that is read in every pass is as it was and nothing else is due."""
+        """Return the stored reading if everything that is read in every pass is unchanged and nothing else is due."""
         last = self._reading
         if last is None:
             return None
@@ -62,7 +62,7 @@ class TargetCache:
         return last if now_s < self._valid[1] else None
 
     def _ends_s(self, gate: Gate, name: str) -> float:
-        """Until when a source's reading holds if nothing moves any more: not at all where it has been read for the
+        """Return until when a source's reading holds if nothing moves any more; not at all if it was read for the
         first time or has failed."""
         known = self._gated.get(name)
         if known is None or known[1].first:

@@ -132,7 +132,7 @@ def _asking(group: Sequence[Container]) -> Container:
 
 
 def _added(name: str, group: Sequence[ContainerReading | None], sums: Sequence[str]) -> ContainerReading:
-    """The sums of a group; none of a figure that one of them does not have."""
+    """Return the sums of a group, without figures that one of its members lacks."""
     figures: dict[str, Any] = {}
     for figure in sums:
         values = [None if one is None else getattr(one, figure) for one in group]

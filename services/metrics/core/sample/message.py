@@ -1,7 +1,7 @@
-"""Turn figures into the parts of a NodeSample: a name that a part has as a field fills it. Pure.
+"""Turn figures into the parts of a NodeSample: a figure fills the field of its name. Pure.
 
-Every other number goes to `extra`, so that a new source needs no edit here. A figure of several things by name stands
-there once for each: "nic_up.eth0".
+Every other number goes to `extra`, so that a new source needs no edit here. A figure with several named parts appears
+there once per part: "nic_up.eth0".
 """
 
 from collections.abc import Iterator, Mapping
@@ -32,7 +32,7 @@ def model_of(target: Target, values: Mapping[str, Value]) -> MessagePart:
 
 
 def container_reading(name: str, values: Mapping[str, Value] | None = None) -> ContainerReading:
-    """One container; without figures where it has no cgroup."""
+    """Return one container; without figures if it has no cgroup."""
     return ContainerReading(name=name, **_fields(ContainerReading, values or {}))
 
 

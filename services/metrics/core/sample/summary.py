@@ -27,12 +27,12 @@ USAGE_SLACK, USAGE_SPARE = 1.25, 1.0
 def summarise(
     before: LastPass, readings: Mapping[Target, TargetReading], offered: OffersByKind, pods: Sequence[Pod], now_s: float
 ) -> tuple[dict[str, Any], LastPass]:
-    """The fields of a NodeSample, and what this pass leaves for the next. `now_s` is when the pass began.
+    """Return the fields of a NodeSample, and what this pass leaves for the next. `now_s` is the start of the pass.
 
-    A pool without any figure has no cgroup now and is left out; a container without one is listed, its figures absent.
+    A pool without any figure has no cgroup now and is left out; a container without one is listed without figures.
 
     Raises:
-        Unavailable: no reading says which CPUs are online, without which a sample means nothing.
+        Unavailable: no reading says which CPUs are online, without which a sample is meaningless.
     """
     results = {
         target: result_of(before, target, reading, offered.get(target.kind, {}), now_s)
@@ -164,7 +164,7 @@ def _same(known: Sequence[object], now: Sequence[object]) -> bool:
 
 
 def _ages(results: Results, offered: OffersByKind, now_s: float) -> dict[str, float]:
-    """The age of the oldest figure of each name among those that were not read in this pass."""
+    """Return the age of the oldest figure of each name among those that were not read in this pass."""
     ages: dict[str, float] = {}
     for kind, offers in offered.items():
         own = [one.sources for target, one in results.items() if target.kind == kind]

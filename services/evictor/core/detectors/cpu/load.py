@@ -41,7 +41,7 @@ class LoadedPod(Generic[T]):
     pool: str
     loads: Sequence[float]
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,8 @@ class OverloadedPool(Generic[T]):
 def busiest(
     pools: Mapping[str, float], pods: Iterable[LoadedPod[T]], bounds: LoadBounds, *, ring_size: int, met_ratio: float
 ) -> OverloadedPool[T] | None:
-    """The first pool by name whose pressure is hard, else the first whose is soft; None: there is no pressure."""
+    """Return the first pool by name with hard pressure, otherwise the first with soft pressure; None without
+    pressure."""
     soft: OverloadedPool[T] | None = None
     members: dict[str, list[LoadedPod[T]]] = {}
     for pod in pods:

@@ -47,7 +47,7 @@ class NumaCpuRule:
 
 @dataclass(frozen=True, slots=True)
 class VictimChoice:
-    """Who may be a victim, and which one is best."""
+    """Which pods may be victims, and which one is best."""
 
     filters: Collection[Filter] = ()
     skipped_owner_kinds: Collection[str] = ()
@@ -66,7 +66,7 @@ class NumaBoundPod(Generic[T]):
     numa: int | None
     usage: Sequence[float]
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class SysTimePod(Generic[T]):
     cpu_cores: float
     sys_cores: float
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
 
 
 def most_system_time(pods: Iterable[SysTimePod[T]], numa: int, min_sys_ratio: float) -> list[SysTimePod[T]]:

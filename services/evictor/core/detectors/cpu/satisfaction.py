@@ -57,7 +57,7 @@ def _asked_millis(cpu: BestEffortCpu, rule: SatisfactionRule) -> int:
 
 
 def _used_up(cpu: BestEffortCpu, rule: SatisfactionRule) -> bool:
-    """Whether they use nearly all that they can have; where that is less than a core it always counts as used."""
+    """Return whether they use nearly all that they can have; less than a core always counts as used."""
     if cpu.limit_millis <= 0:
         return False
     return cpu.limit_millis < ONE_CORE_MILLIS or (
@@ -75,7 +75,7 @@ class StarvingPod(Generic[T]):
     request_millis: int
     used_millis: int
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
 
     @property
     def usage_ratio(self) -> float:

@@ -18,17 +18,17 @@ def supply_cores(pool_cpus: float, busy_cores: float, usage_cores: float, quota_
 
 @dataclass(frozen=True, slots=True)
 class CpuClaim(Generic[T]):
-    """What a reclaimed pod asks for, and how many times less it tolerates; None: it does not say."""
+    """The request of a reclaimed pod, and its tolerance as a factor; None: not declared."""
 
     key: str
-    """How the pod is known from sample to sample."""
+    """Identifies the pod from sample to sample."""
     name: str
     """Orders pods of equal request and priority."""
     priority: int | None
     request_cores: float
     tolerance_ratio: float | None
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
 
     @property
     def order(self) -> tuple[float, float, str]:

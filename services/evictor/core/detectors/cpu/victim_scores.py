@@ -28,7 +28,7 @@ class RatedPod(Generic[T]):
     usage_ratio: float | None
     """Mean usage as a ratio of the node; None: unknown."""
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
     eviction_ratio_by_window_h: Mapping[str, float] = field(default_factory=dict)
     """Evictions of its workload per pod, by window in hours."""
 
@@ -50,7 +50,7 @@ def score(pod: RatedPod[T], scorers: Collection[Scorer], gap_ratio: float | None
 
 
 def usage_score(usage_ratio: float | None, gap_ratio: float | None) -> int:
-    """High where a pod uses just what is too much; 0 without history and where it is far from that."""
+    """Return a score that is high if a pod uses just the excess; 0 without history, and if its use is far from that."""
     if usage_ratio is None or gap_ratio is None:
         return 0
     if usage_ratio <= TOO_SMALL_SHARE * gap_ratio:
@@ -89,7 +89,7 @@ def passes(
     owner_kind: str | None,
     on_overloaded_numa: bool | None,
 ) -> bool:
-    """Whether a pod stays a candidate; an unknown owner or NUMA node excludes nobody."""
+    """Return whether a pod stays a candidate; an unknown owner or NUMA node excludes no pod."""
     if "OwnerRef" in filters and owner_kind is not None and owner_kind in skipped_owner_kinds:
         return False
     return not ("OverloadNuma" in filters and on_overloaded_numa is False)

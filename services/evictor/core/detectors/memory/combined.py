@@ -1,7 +1,7 @@
-"""Detects a shortage of memory by NUMA watermarks, the system's watermark and kswapd.
+"""Detects a memory shortage by NUMA watermarks, the system's watermark and kswapd.
 
-Facts: docs/facts/katalyst-eviction.md#the-combined-memory-plugin. What is remembered from step to step are
-`RowCounters`; each step gets those of the last and returns its own.
+Facts: docs/facts/katalyst-eviction.md#the-combined-memory-plugin. `RowCounters` are remembered between steps: each step
+receives those of the last one and returns its own.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class CombinedReading:
         return total_bytes * self.watermark_scale_factor / WATERMARK_PARTS
 
     def system_threshold_bytes(self, limits: CombinedLimits) -> float | None:
-        """The watermark of the whole node, or the configured minimum where that is more."""
+        """Return the watermark of the whole node, or the configured minimum if that is more."""
         watermark = self.watermark_bytes(self.system_total_bytes)
         return None if watermark is None else max(watermark, limits.minimum_free_bytes)
 

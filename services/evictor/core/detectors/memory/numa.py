@@ -1,7 +1,7 @@
-"""Detects a shortage of memory on a NUMA node by its free memory and the kernel's watermarks, over time.
+"""Detects a memory shortage on a NUMA node by its free memory and the kernel's watermarks, over time.
 
-Facts: docs/facts/katalyst-eviction.md#numa-memory. Unlike upstream, a row of steps below min goes on to tenants'
-pods as well.
+Facts: docs/facts/katalyst-eviction.md#numa-memory. Unlike upstream, a row of steps below min also escalates to tenants'
+pods.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class Marks:
 
 
 def adjusted(min_bytes: int, low_bytes: int, inactive_file_bytes: int) -> Marks:
-    """The kernel's watermarks with their margins; low rises where there is little page cache left to drop."""
+    """Return the kernel's watermarks with their margins; low rises if little page cache is left to drop."""
     low = low_bytes + GUARD_BYTES
     if inactive_file_bytes < max(CACHE_RESERVE_BYTES, low):
         low = max(CACHE_RESERVE_BYTES, low + GAP_BYTES)
@@ -69,7 +69,7 @@ def counted(count: int, free_bytes: float, marks: Marks, patience: Patience) -> 
 
 
 def action(count: int, free_bytes: float, marks: Marks, patience: Patience) -> Action:
-    """What a node with this count asks for now; nothing above low, whatever has been counted."""
+    """Return what a node with this count requests now; nothing above low, whatever the count."""
     if free_bytes >= marks.low_bytes and free_bytes >= marks.min_bytes:
         return "noop"
     if count >= patience.all_pods:

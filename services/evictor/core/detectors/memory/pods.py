@@ -12,7 +12,7 @@ from shared.core.pods.qos import CRITICAL_PRIORITY
 
 
 def memory_user(reading: PodReading, numas: Iterable[str]) -> MemoryUser[Pod]:
-    """A pod as a user of memory; where the NUMA nodes of its memory are unknown, its whole use stands for each."""
+    """Return a pod as a user of memory; if the NUMA nodes of its memory are unknown, its whole use counts for each."""
     pod, usage, by_numa = reading.pod, reading.memory_usage_bytes, numa_usage_bytes(reading)
     return MemoryUser(
         namespace=pod.namespace,
@@ -31,7 +31,7 @@ def _priority(pod: Pod) -> int:
 
 
 def numa_usage_bytes(reading: PodReading) -> dict[str, int] | None:
-    """Anonymous memory and page cache by NUMA node; None unless every container says."""
+    """Return anonymous memory and page cache by NUMA node; None unless every container reports them."""
     usage: dict[str, int] = {}
     for container in reading.containers:
         if container.memory_numa is None:
@@ -78,9 +78,9 @@ def ranked(
 
 
 def _frees_bytes(reading: PodReading, numa: str | None) -> int | None:
-    """The memory that an eviction of the pod frees there; None where that is unknown.
+    """Return the memory that an eviction of the pod frees there; None if unknown.
 
-    The stand-in of `memory_user` is good enough for an order, but not to add up.
+    The substitute of `memory_user` is good enough for an order, but not for a sum.
     """
     if numa is None:
         return reading.memory_usage_bytes

@@ -23,7 +23,7 @@ class ResidentPod(Generic[T]):
     container_request_bytes: Sequence[int | None]
     """None or 0: that container requests no memory."""
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
     own_threshold_ratio: float | None = None
 
     @property
@@ -38,7 +38,7 @@ class ResidentPod(Generic[T]):
         return sum(requests) if requests and len(requests) == len(self.container_request_bytes) else None
 
     def threshold_bytes(self, default_ratio: float) -> float | None:
-        """Resident memory above this is too much; None where there is no such threshold."""
+        """Return the resident memory above which it is too much; None if there is no such threshold."""
         ratio = default_ratio if self.own_threshold_ratio is None else self.own_threshold_ratio
         return None if self.request_bytes is None or ratio <= 0 else ratio * self.request_bytes
 

@@ -21,13 +21,13 @@ class MemoryUser(Generic[T]):
 
     namespace: str
     name: str
-    """Orders, behind the namespace, pods of equal rank."""
+    """Orders pods of equal rank, after the namespace."""
     qos: QosClass
     priority: int
     usage_bytes: int | None
     numa_usage_bytes: Mapping[str, int | None]
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
 
     def usage(self, numa: str | None) -> int | None:
         """Use of one NUMA node's memory, or of all with None."""
@@ -47,7 +47,7 @@ class VictimOrder:
     top_n: int
     ranking: Sequence[Key] = RANKING
     min_utilization_ratio: float = 0.0
-    """Pods that use less than this of an acting NUMA node's memory are left alone."""
+    """Least share of an affected NUMA node's memory that a victim uses."""
 
 
 def in_order(

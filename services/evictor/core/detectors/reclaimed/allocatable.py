@@ -7,9 +7,10 @@ from services.evictor.core.detectors.marks import EvictionMarks
 
 
 def amount_to_free(requested: int, allocatable: int | None, marks: EvictionMarks) -> int:
-    """The part of `requested` above the target, where it is above the threshold; 0 without a credible allocatable.
+    """Return the part of `requested` above the target if it is above the threshold; 0 without a credible
+    allocatable.
 
-    Absent is not zero: an amount that nobody reports says nothing, one of 0 says that every request is too much.
+    Absent is not zero: an amount that nobody reports says nothing, while an amount of 0 makes every request too much.
     """
     if allocatable is None or allocatable < 0 or marks.threshold_percent < 0:
         return 0

@@ -21,10 +21,10 @@ class RequestingPod(Generic[T]):
     qos: QosClass
     requests: Mapping[str, int]
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
 
     def request(self, resource: str) -> int:
-        """What it asks of a resource (today's name), under both spellings together."""
+        """Return its request for a resource (current name), under both spellings together."""
         return sum(v for k, v in self.requests.items() if canonical_resource(k) == resource)
 
 
@@ -38,7 +38,7 @@ class OfferedResource:
 
 @dataclass(frozen=True, slots=True)
 class ReclaimedOvercommit:
-    """A resource of which more is requested than its threshold."""
+    """A resource with more requests than its threshold."""
 
     resource: str
     """By today's name."""
@@ -53,7 +53,7 @@ def first_overcommit(
     thresholds: Mapping[str, float],
     skip_zero: Collection[str] = (),
 ) -> ReclaimedOvercommit | None:
-    """The first resource by name of which reclaimed pods request more than ratio times the offer.
+    """Return the first resource by name of which reclaimed pods request more than ratio times the offer.
 
     A resource that is not offered, or has no threshold, is never overcommitted: absent is not zero.
     """
@@ -70,7 +70,7 @@ def first_overcommit(
 
 
 def requested(pods: Iterable[RequestingPod[T]], resource: str) -> int:
-    """What the reclaimed pods among these request of a resource."""
+    """Return what the reclaimed pods among these request of a resource."""
     return sum(pod.request(resource) for pod in pods if pod.qos == "reclaimed_cores")
 
 

@@ -47,14 +47,14 @@ class CrowdedZone(Generic[T]):
 
     @property
     def scope(self) -> str:
-        """The scope as it stands in events."""
+        """Return the scope as it appears in events."""
         return f"zone{self.zone.id}|{self.offer.spelled}"
 
 
 def first_crowded(
     zones: Sequence[OfferedZone[T]], thresholds: Mapping[str, float], skip_zero: Collection[str] = ()
 ) -> CrowdedZone[T] | None:
-    """The first zone, ascending, and of it the first resource by name, of which more than ratio times offer is asked.
+    """Return the first zone, ascending, and its first resource by name with requests above ratio times the offer.
 
     A zone that offers nothing at all has not been reported: then no zone is judged.
     """

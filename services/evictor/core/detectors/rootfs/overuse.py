@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def threshold_bytes(line: RootfsLine, capacity_bytes: int) -> float | None:
-    """Use above this is too much; None where nothing is configured."""
+    """Return the use above which it is too much; None if nothing is configured."""
     if line.amount is not None:
         return max(line.amount, FLOOR_BYTES)
     return None if line.ratio is None else max(line.ratio, FLOOR_RATIO) * capacity_bytes

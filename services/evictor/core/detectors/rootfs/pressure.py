@@ -19,7 +19,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class RootfsLine:
-    """An amount (bytes, or a count of inodes) or a ratio of the capacity; neither: there is no line."""
+    """An amount (bytes, or a count of inodes) or a ratio of the capacity; neither: there is no threshold."""
 
     amount: int | None = None
     ratio: float | None = None
@@ -41,7 +41,7 @@ class RootfsRoom:
     capacity: int | None
 
     def below(self, line: RootfsLine) -> bool:
-        """Whether there is too little. More free than there is in all cannot be, and is no evidence."""
+        """Return whether there is too little. A free amount above the total is impossible, and no evidence."""
         threshold = line.of(self.capacity)
         if threshold is None or self.free is None:
             return False
@@ -55,11 +55,11 @@ class RootfsUser(Generic[T]):
 
     namespace: str
     name: str
-    """Orders, behind the namespace, pods of equal use."""
+    """Orders pods of equal use, after the namespace."""
     qos: QosClass
     used: int
     of: T
-    """Whom it stands for."""
+    """The caller's object."""
     age_s: float = 0.0
 
 
