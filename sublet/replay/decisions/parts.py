@@ -6,11 +6,15 @@ decide as central did, whatever was done with it.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from services.central.adapters.recommendation.recommend_objects import USAGE_CHECKPOINTS, kept_usage
 from services.central.adapters.tide.objects import tide_ports
 from services.central.clock_bounds.controller import ClockBoundsController
+from services.central.core.clock_bounds.autoscaler import AUTOSCALERS
+from services.central.core.profiles.capacity_gate import GATE, gates_of
 from services.central.core.recommendation.objects.resource_recommend import (
     RESOURCE_RECOMMENDS,
     RecommendSeen,
@@ -18,6 +22,9 @@ from services.central.core.recommendation.objects.resource_recommend import (
 )
 from services.central.core.recommendation.objects.workloads import DEPLOYMENTS, deployment_of, pod_of_workload
 from services.central.core.recommendation.resizing import Resize
+from services.central.core.service_profiles.descriptor import DESCRIPTORS
+from services.central.core.vertical.stock_vpa import STOCK_VPAS
+from services.central.core.vertical.vpa_object import KATALYST_VPAS
 from services.central.overcommit.controller import OvercommitController
 from services.central.overcommit.view import OvercommitView
 from services.central.ports.recommendation import KeptUsage, ResizeOutcome
@@ -34,7 +41,18 @@ from shared.errors import Refused
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Clock, Subscription
 from shared.wire import Wire
+from sublet.replay.decisions.frames import RecordedObject
 from sublet.replay.decisions.objects import Document, RecordedObjects
+
+GATES = "gate"
+"""Its decisions are of the area `scheduling`, beside the extender's answers."""
+_WRITERS = {
+    AUTOSCALERS.kind: "clock_bounds",
+    DESCRIPTORS.kind: "service_profiles",
+    KATALYST_VPAS.kind: "vertical",
+    STOCK_VPAS.kind: "vertical",
+}
+"""By kind the area that says what it decided once it has written that into the object itself."""
 
 Key = tuple[str, DecidedObject, str]
 """Area and object, without its UID: the name is what people ask about; and which of several facts of it."""
@@ -154,3 +172,22 @@ def controllers(world: RecordedWorld) -> dict[str, Callable[[], Awaitable[None]]
         "service_profiles": profiles.reconcile,
         "vertical": VerticalController(objects, seen, world.clock, switch, world.decisions).reconcile,
     }
+
+
+def decider_of(there: Mapping[str, Any] | None, seen: RecordedObject) -> str | None:
+    """The part that has to decide by what was there before; None: nobody, or the first lists are not whole yet.
+
+    It writes first and speaks then, so a recorder sees what it wrote before it hears of it.
+    """
+    if there is None:
+        return None
+    if seen.kind != PODS.kind or seen.document is None:
+        return _WRITERS.get(seen.kind)
+    with suppress(Refused):
+        if GATE in gates_of(there) and GATE not in gates_of(seen.document):
+            return GATES
+    return "vertical" if _containers(there) != _containers(seen.document) else None
+
+
+def _containers(pod: Mapping[str, Any]) -> object:
+    return (pod.get("spec") or {}).get("containers")

@@ -14,12 +14,11 @@ from shared.contracts.cluster.offer import NodeOffer
 from shared.core.object_reader import MAX_WHY
 from shared.errors import Refused, SubletError
 from shared.fakes.memory_bus import MemoryBus
-from sublet.replay.decisions.deciders import GATES, decider_of
 from sublet.replay.decisions.difference import differences
 from sublet.replay.decisions.frames import KIND_OF, ClusterFrame, RecordedObject
 from sublet.replay.decisions.metrics import MetricsReplay
 from sublet.replay.decisions.objects import RecordedObjects, ReplayClock
-from sublet.replay.decisions.parts import Key, NewestDecisions, RecordedWorld, controllers, key_of
+from sublet.replay.decisions.parts import GATES, Key, NewestDecisions, RecordedWorld, controllers, decider_of, key_of
 from sublet.replay.decisions.placement import ANSWERS, PlacementReplay
 from sublet.replay.decisions.reading import ClusterRecording
 
