@@ -15,6 +15,7 @@ from services.metrics.core.reads.target_cache import TargetCache
 from services.metrics.core.source import Source
 from services.metrics.ports import Collected
 from shared.contracts.pod import Pod
+from shared.core.cgroups.layout import RECLAIM
 from shared.errors import Refused
 
 _ERRORS = (OSError, ValueError, IndexError, ArithmeticError)
@@ -45,6 +46,8 @@ class Collector:
         self._host, self._targets, self._monotonic = host, targets, monotonic
         self._always: dict[Kind, Always] = {}
         self._gated: dict[Kind, Gated] = {}
+        self._gated_of_batch: Gated = []
+        """Of batch work's containers."""
         self._without_pauses: dict[Kind, Gated] = {}
         self._whole = True
         self._sums: Sums = {name: source.adds_up for name, source in found.items() if source.adds_up}
@@ -103,13 +106,20 @@ class Collector:
             # What stands in for another comes behind it: by then it is known whether that tells anything.
             gated = [*self._gated.get(kind, []), (name, source, gate)]
             self._gated[kind] = sorted(gated, key=lambda one: bool(one[2].stands_in_for))
+            if kind == "container":
+                self._gated_of_batch = [(name, source, gate.of_batch()) for name, source, gate in self._gated[kind]]
             self._without_pauses.setdefault(kind, []).append((name, source, replace(gate, pause_s=0.0)))
 
     def _sources(self, target: Target) -> tuple[Always, Gated]:
         """Return the sources of a target that are read in every pass, and those behind a gate; for a part of a pool
         only the ones that add up."""
-        gates = self._without_pauses if self._whole else self._gated
-        always, gated = self._always.get(target.kind, []), gates.get(target.kind, [])
+        always = self._always.get(target.kind, [])
+        if self._whole:
+            gated = self._without_pauses.get(target.kind, [])
+        elif target.kind == "container" and target.pool == RECLAIM:
+            gated = self._gated_of_batch
+        else:
+            gated = self._gated.get(target.kind, [])
         if not is_member(target):
             return always, gated
         return [one for one in always if one[0] in self._sums], [one for one in gated if one[0] in self._sums]
@@ -163,7 +173,7 @@ class Collector:
         """Return for each gated source the last reading, or a new one if it is due."""
         found = dict[str, SourceReading]()
         for name, source, declared in gated:
-            gate = declared.among(reading.raw for reading in found.values())
+            gate = declared.among(reading.raw for reading in found.values()) if declared.stands_in_for else declared
             reading, moving = visit.cache.still_valid(name, gate, visit.watched, visit.now_s)
             if reading is None:
                 raw = self._try(name, source, visit.target, failures)
@@ -172,7 +182,7 @@ class Collector:
                     visit.cache.forget(name)
                     continue
                 reading = SourceReading(visit.now_s, raw)
-                visit.cache.store(name, reading, visit.watched, moving=moving)
+                visit.cache.store(name, gate, reading, (visit.watched, moving))
             found[name] = reading
         return found
 

@@ -13,7 +13,7 @@ Waits for a quota and for a hypervisor are included (docs/facts/linux-cpu.md#run
 
 from services.metrics.core.figures.figure import Figure, Rate, Total
 from services.metrics.core.figures.target import Target
-from services.metrics.core.reads.gates import WORKED, Gate
+from services.metrics.core.reads.gates import PAUSE_S, WORKED, Gate
 from services.metrics.core.source import Host, Source
 from services.metrics.sources.task_load import some_of, task_ids
 
@@ -47,6 +47,6 @@ SOURCE = Source(
     {"node": _FIGURES, "pool": (Total(_NAME),), "container": _FIGURES},
     _read,
     cost="dear",
-    # No pause: the advisor gives tenants by it what they could not get (docs/facts/linux-cpu.md).
-    gates={"node": Gate(4.0), "container": Gate(30.0, (WORKED,))},
+    # No pause of tenants: the advisor gives them by it what they could not get (docs/facts/linux-cpu.md).
+    gates={"node": Gate(4.0), "container": Gate(30.0, (WORKED,), batch_pause_s=PAUSE_S)},
 )

@@ -2,7 +2,7 @@
 
 from services.metrics.core.figures.figure import Rate, Ratio
 from services.metrics.core.figures.target import GROUPS, Target
-from services.metrics.core.reads.gates import WORKED, Gate
+from services.metrics.core.reads.gates import PAUSE_S, WORKED, Gate
 from services.metrics.core.source import Host, Source
 from shared.core.text.kernel_text import key_values
 
@@ -23,5 +23,5 @@ _RATIO = Ratio("throttled_ratio", of="nr_throttled", over=_PERIODS)
 SOURCE = Source(
     {"pool": (_RATIO,), "container": (_RATIO, Rate("throttled_cores", of=_THROTTLED_NS, scale=1e-9))},
     _read,
-    gates=dict.fromkeys(GROUPS, Gate(30.0, (WORKED,))),
+    gates=dict.fromkeys(GROUPS, Gate(30.0, (WORKED,), batch_pause_s=PAUSE_S)),
 )

@@ -1,6 +1,7 @@
 """What is not read in every pass: when it is due, how old its figures may get, and that nothing is lost meanwhile."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, cast
 
 import pytest
@@ -15,6 +16,7 @@ from services.metrics.core.figures.figure import Damped, Gauge, OfferedFigures, 
 from services.metrics.core.figures.results import LastPass, SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, Target
 from services.metrics.core.reads.gates import PAUSE_S, Gate, LastRead, Moved, due, pause_ends_s, turn_of
+from services.metrics.core.reads.target_cache import TargetCache
 from services.metrics.core.sample.summary import summarise
 from services.metrics.core.source import Source
 from shared.contracts.pod import Container, Pod
@@ -86,7 +88,14 @@ def test_targets_take_turns_that_never_change() -> None:
 class Machine:
     """A host whose one container has a counter that is read in every pass and tasks behind a gate."""
 
-    def __init__(self, every_s: float = 10.0, step: float = 5.0, pause_s: float = 0.0) -> None:
+    def __init__(
+        self,
+        every_s: float = 10.0,
+        step: float = 5.0,
+        pause_s: float = 0.0,
+        batch_pause_s: float = 0.0,
+        pool: str = "share",
+    ) -> None:
         self.now_s, self.used, self.tasks, self.number = 0.0, 0, 0, 1
         self.numbers: Mapping[str, int] | None = None
         """The identities of targets by their kind; None: all have `number`."""
@@ -94,16 +103,15 @@ class Machine:
         self.broken = self.silent = False
         cheap = (Rate("cpu_usage_cores", of="used", scale=0.01),)
         dear = (Gauge("runnable_tasks"), Damped("load1", of="tasks", period_s=60.0))
-        gate = Gate(every_s, (Moved("used", step),), pause_s)
+        gate = Gate(every_s, (Moved("used", step),), pause_s, batch_pause_s=batch_pause_s)
         total = (Total("runnable_tasks"), Total("load1"))
         sources = {
             "cheap": Source({"container": cheap, "pool": cheap}, self._cheap),
             "dear": Source({"container": dear, "pool": total}, self._dear, gates={"container": gate}),
             "node": Source({"node": (Gauge("online_cpus"),)}, lambda host, target: {"online_cpus": "0-511"}),
         }
-        self.collector = Collector(
-            cast("HostReader", self), sources, lambda pods: [NODE, POOL, CONTAINER], lambda: self.now_s
-        )
+        targets = [NODE, POOL, CONTAINER._replace(pool=pool)]
+        self.collector = Collector(cast("HostReader", self), sources, lambda pods: targets, lambda: self.now_s)
         self.memory = LastPass()
 
     def begin(self, targets: object) -> None:
@@ -168,6 +176,36 @@ def test_what_works_without_end_is_looked_into_once_a_pause_and_in_every_whole_p
     machine.used, machine.tasks = machine.used + 100, 77
     fields = machine.sample(0.1, whole=True)
     assert (of_container(fields).runnable_tasks, fields["figure_ages_s"]) == (77, {})
+
+
+@pytest.mark.parametrize(("pool", "most"), [("share", 41), ("reclaim", 2 + 40 * 2 / PAUSE_S)])
+def test_what_batch_work_waits_for_is_read_once_a_pause_and_what_tenants_wait_for_in_every_pass(
+    pool: str, most: float
+) -> None:
+    machine = Machine(every_s=30.0, batch_pause_s=PAUSE_S, pool=pool)
+    for tasks in range(40):
+        machine.used, machine.tasks = machine.used + 100, tasks
+        machine.sample()
+    assert most / 2 < machine.reads <= most
+
+
+@given(
+    st.lists(st.tuples(st.sampled_from([0, 1, 5, 2000]), st.sampled_from([0.1, 2.0, 7.0, -3.0])), max_size=30),
+    st.sampled_from([GATE, PAUSED, replace(PAUSED, moved=(Moved("used", 5),))]),
+    st.floats(0.5, 1.0),
+)
+def test_a_cache_holds_what_is_not_due(steps: list[tuple[int, float]], gate: Gate, turn: float) -> None:
+    cache, last, used, now_s = TargetCache(1, turn), None, 0, 100.0
+    for growth, after_s in steps:
+        used, now_s = used + growth, now_s + after_s
+        watched = {"used": used}
+        wanted, moving = (True, True) if last is None else due(gate, last, watched, now_s, turn)
+        held, moved = cache.still_valid("dear", gate, watched, now_s)
+        assert (held is None) == wanted
+        if held is None:
+            assert moved == moving
+            last = LastRead(now_s, watched, moving, first=last is None)
+            cache.store("dear", gate, SourceReading(now_s, {}), (watched, moving))
 
 
 def test_what_has_come_to_rest_in_a_pause_is_read_once_more_when_it_ends() -> None:

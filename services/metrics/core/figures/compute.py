@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from services.metrics.core.figures.figure import Figure, OfferedFigures
 from services.metrics.core.figures.results import SourceReading, SourceResult, TargetReading, TargetResult
-from services.metrics.core.figures.values import WANTED, Points, plausible
+from services.metrics.core.figures.values import NUMBER, WANTED, Points, plausible
 
 Offers = Mapping[str, OfferedFigures]
 """What each source offers for the kind of the target."""
@@ -30,6 +30,8 @@ def figures(
         # The very object, which says that the source was not read again; equal values may come from a new reading.
         if last is not None and now is last.reading:
             found[source] = later(offer, last, now_s) if offer.decaying and not _settled(last) else last
+        elif last is not None and now is not None and _says_the_same(offer, last, now):
+            found[source] = last._replace(reading=now)
         else:
             points = {} if last is None or previous is None else _points(offer, last, previous.at_s)
             read = now or SourceReading(reading.at_s, {})
@@ -41,6 +43,11 @@ def later(offer: OfferedFigures, last: SourceResult, now_s: float) -> SourceResu
     """Return a result some time later for a source that was not read again: averages continue, everything else
     stays."""
     return _with(last, offer.decaying, last.reading, now_s, last.points)
+
+
+def _says_the_same(offer: OfferedFigures, last: SourceResult, now: SourceReading) -> bool:
+    """Return whether a new reading gives the same figures: without points and averages they depend on raw values alone."""
+    return not (last.points or offer.decaying) and last.reading.raw == now.raw
 
 
 def _points(offer: OfferedFigures, last: SourceResult, at_s: float) -> Points:
@@ -57,9 +64,10 @@ def _with(
     values, points, rejected = dict(base.values), dict(base.points), base.rejected
     for figure in figures:
         value, further, why = figure.compute(raw, now_s, past)
-        points |= further
+        if further:
+            points |= further
         # Here for all figures alike: a reader must never see a negative number or infinity.
-        if isinstance(value, int | float) and not plausible(value):
+        if isinstance(value, NUMBER) and not plausible(value):
             value, why = None, why or f"{str(value)[:20]}, want {WANTED}"
         if value is not None:
             values[figure.name] = value
@@ -69,4 +77,4 @@ def _with(
 
 
 def _settled(last: SourceResult) -> bool:
-    return all(isinstance(value, int | float) and value < SETTLED for value in last.values.values())
+    return all(isinstance(value, NUMBER) and value < SETTLED for value in last.values.values())

@@ -18,6 +18,9 @@ Value = int | float | str | Pressure | CpuUsage | tuple[GroupNuma, ...] | Mappin
 """A mapping has one number for each named part of the target, such as a network card."""
 Raw = Mapping[str, Value | CpuTicks]
 
+NUMBER = (int, float)
+"""For `isinstance`: the union `int | float` would be built anew for each figure of each pass."""
+
 WANTED = "a number of at least 0 within 64 bits"
 _MOST = 2**64
 
@@ -55,11 +58,13 @@ def plausible(value: float) -> bool:
 def point_of(raw: Raw, name: str, now_s: float) -> Point | None:
     """Return a raw value as a point; None if it is missing or not a plausible number."""
     value = raw.get(name)
-    return Point(value, now_s) if isinstance(value, int | float) and plausible(value) else None
+    return Point(value, now_s) if isinstance(value, NUMBER) and 0 <= value < _MOST else None
 
 
 def unreadable(raw: Raw, *names: str) -> str:
     """Return why an existing raw value is not a point."""
+    if not any(name in raw for name in names):
+        return ""
     there = [name for name in names if name in raw and point_of(raw, name, 0.0) is None]
     return ", ".join(f"{name} is {str(raw[name])[:20]}, want {WANTED}" for name in there)
 

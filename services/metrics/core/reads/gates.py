@@ -16,7 +16,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from services.metrics.core.figures.target import Kind, Target
-from services.metrics.core.figures.values import Raw
+from services.metrics.core.figures.values import NUMBER, Raw
 
 _EARLIEST = 0.5
 """Spreads the targets over time: each has its own share of the longest age, at least this one."""
@@ -46,6 +46,17 @@ class Gate:
     pause_s: float = 0.0
     stands_in_for: str = ""
     """A raw value of another gated source. Where that has none, this one takes its place and knows no pause."""
+    batch_pause_s: float = 0.0
+    """The pause for containers of batch work, if it is longer: nobody sizes a pool by what they wait for."""
+
+    @property
+    def watches_jumps(self) -> bool:
+        """Whether any watched value may end a pause."""
+        return any(moved.jump < math.inf for moved in self.moved)
+
+    def of_batch(self) -> "Gate":
+        """Return the gate for a container of batch work."""
+        return replace(self, pause_s=max(self.pause_s, self.batch_pause_s), stands_in_for="")
 
     def among(self, told: Iterable[Raw]) -> "Gate":
         """Return the gate restricted to the values that other sources provide for the target."""
@@ -123,7 +134,7 @@ def _moved(gate: Gate, before: Raw, now: Raw) -> tuple[bool, bool]:
     moving = False
     for name, by, jump in gate.moved:
         old, new = before.get(name), now.get(name)
-        step = abs(new - old) if isinstance(old, int | float) and isinstance(new, int | float) else math.nan
+        step = abs(new - old) if isinstance(old, NUMBER) and isinstance(new, NUMBER) else math.nan
         if step >= jump:
             return True, True
         moving = moving or not step < by

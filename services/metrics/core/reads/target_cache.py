@@ -18,7 +18,8 @@ class TargetCache:
 
     identity: int
     turn: float
-    _gated: dict[str, tuple[SourceReading, LastRead]] = field(default_factory=dict)
+    _gated: dict[str, tuple[SourceReading, LastRead, float]] = field(default_factory=dict)
+    """By source: its last reading, what `due` needs to know of it, and the end of a pause that no jump can end."""
     _reading: TargetReading | None = None
     _valid: tuple[GatedSources, float] | None = None
     """For these sources, the time until which nothing is due unless something moves; None: not computed yet."""
@@ -29,12 +30,19 @@ class TargetCache:
         # Never read, or failed the last time: counts as moving.
         if known is None:
             return None, True
-        wanted, moving = due(gate, known[1], watched, now_s, self.turn)
-        return None if wanted else known[0], moving
+        reading, last, pause_ends_at_s = known
+        # `due` would say the same, but hundreds of containers pause in every pass.
+        if gate.pause_s and last.at_s <= now_s < pause_ends_at_s:
+            return reading, True
+        wanted, moving = due(gate, last, watched, now_s, self.turn)
+        return None if wanted else reading, moving
 
-    def store(self, name: str, reading: SourceReading, watched: Raw, *, moving: bool) -> None:
-        """Store what a source has just read."""
-        self._gated[name] = (reading, LastRead(reading.at_s, watched, moving, first=name not in self._gated))
+    def store(self, name: str, gate: Gate, reading: SourceReading, last: tuple[Raw, bool]) -> None:
+        """Store what a source has just read, with what was watched then and whether that moved."""
+        watched, moving = last
+        read = LastRead(reading.at_s, watched, moving, first=name not in self._gated)
+        pauses = gate.pause_s and moving and not read.first and not gate.watches_jumps
+        self._gated[name] = (reading, read, self._holds_until_s(gate, read) if pauses else -math.inf)
 
     def forget(self, name: str) -> None:
         """Forget what a source had read that has failed now."""
@@ -67,6 +75,8 @@ class TargetCache:
         known = self._gated.get(name)
         if known is None or known[1].first:
             return -math.inf
-        last = known[1]
+        return self._holds_until_s(gate, known[1])
+
+    def _holds_until_s(self, gate: Gate, last: LastRead) -> float:
         end_s = last.at_s + gate.every_s * self.turn
         return min(end_s, pause_ends_s(gate, last.at_s, self.turn)) if last.moving else end_s

@@ -11,6 +11,7 @@ from services.metrics.core.figures.compute import Offers
 from services.metrics.core.figures.figure import OffersByKind, Total
 from services.metrics.core.figures.results import LastPass, TargetReading, TargetResult
 from services.metrics.core.figures.target import NODE, Kind, Target
+from services.metrics.core.figures.values import NUMBER
 from services.metrics.core.sample.message import container_reading, model_of
 from shared.contracts.pod import Pod
 from shared.contracts.sample import PodReading
@@ -101,7 +102,7 @@ def _with_totals(results: Results, offers: Offers) -> dict[Target, TargetResult]
 def _totals(members: Sequence[TargetResult], totals: Sequence[tuple[str, str]]) -> dict[str, float]:
     found: dict[str, float] = {}
     for source, name in totals:
-        values = [value for one in members if isinstance(value := one.values.get(name), int | float)]
+        values = [value for one in members if isinstance(value := one.values.get(name), NUMBER)]
         failed = any(source not in one.reading.sources for one in members)
         if not failed and (values or not members):
             found[name] = sum(values)
@@ -123,7 +124,7 @@ def _impossible_usage(results: Results) -> tuple[dict[Target, TargetResult], dic
     why: dict[str, str] = {}
     for target, one in results.items():
         usage = one.values.get(USAGE)
-        if isinstance(usage, int | float) and usage > most:
+        if isinstance(usage, NUMBER) and usage > most:
             found[target] = one._replace(values={name: value for name, value in one.values.items() if name != USAGE})
             why[_name(target, USAGE)] = f"{usage:.1f} cores on {cpus} CPUs: the counter jumped"
     return found, why
