@@ -46,7 +46,7 @@ def later(offer: OfferedFigures, last: SourceResult, now_s: float) -> SourceResu
 
 
 def _says_the_same(offer: OfferedFigures, last: SourceResult, now: SourceReading) -> bool:
-    """Return whether a new reading gives the same figures: without points and averages they depend on raw values alone."""
+    """Return whether a new reading gives the same figures: without points and averages, raw values alone decide."""
     return not (last.points or offer.decaying) and last.reading.raw == now.raw
 
 
