@@ -37,8 +37,8 @@ DIED, BAD_SETTING, NOT_THERE, UNFIT = 1, 2, 3, 4
 CODES: dict[type[SubletError], int] = {BadConfig: BAD_SETTING, Unavailable: NOT_THERE, Unfit: UNFIT}
 
 COLLECT_AFTER = 20_000
-"""The garbage collector runs after this many new objects. A round over 250 pods keeps about ten thousand new ones and no
-reference cycle: at Python's default of 700 the collector took an eighth of the round."""
+"""The garbage collector runs after this many new objects. A round over 250 pods keeps about ten thousand new ones and
+no reference cycle: at Python's default of 700 the collector took an eighth of the round."""
 
 Connect = Callable[[], Awaitable[Bus]]
 Run = Callable[[CommonSettings, Mapping[str, Any]], Coroutine[Any, Any, int]]
