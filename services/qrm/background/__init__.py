@@ -1,1 +1,1 @@
-"""What goes on beside the passes of qrm."""
+"""Tasks that run next to the passes of qrm."""

@@ -1,4 +1,4 @@
-"""Background work goes on beside qrm's passes: memory that is given back, bandwidth that is steered, checkpoints."""
+"""Background tasks run next to qrm's passes: memory offloading, bandwidth steering, checkpoints."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from shared.contracts.pod import Pod
 
 @dataclass(frozen=True, slots=True)
 class BackgroundWork:
-    """What runs until qrm is cancelled; pods and settings are asked for as they are then."""
+    """The tasks that run until qrm is cancelled; each reads pods and settings when it needs them."""
 
     ports: QrmPorts
     conditions: Conditions
@@ -22,7 +22,7 @@ class BackgroundWork:
     """The settings, while this node enforces."""
 
     def start(self, tasks: asyncio.TaskGroup) -> None:
-        """Start each part as a task of its own."""
+        """Start each part as a separate task."""
         offloader = self.ports.offloader
         tasks.create_task(offloader.run(self.pods, self._offload), name="qrm-offloading")
         tasks.create_task(offloader.run_drops(self.pods), name="qrm-cache-drops")

@@ -1,4 +1,4 @@
-"""The active advice says how far it still counts, and what may be offered to reclaimed pods because of it."""
+"""The active advice decides how far it still applies, and what may be offered to reclaimed pods because of it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,11 +31,11 @@ class ActiveAdvice:
 
 
 def shares_by_choice(advice: PoolAdvice, online_cpus: int) -> bool:
-    """Whether tenants share CPUs with reclaimed pods though there is room for pools of their own.
+    """Return whether tenants share CPUs with reclaimed pods although disjoint pools would fit.
 
     Args:
-        advice: its sizes are of all CPUs that are online, whatever of these the cgroup root grants.
-        online_cpus: how many that are.
+        advice: its sizes cover all online CPUs, whatever the cgroup root grants of them.
+        online_cpus: their number.
     """
     return advice.overlap and sum(part.cpus for part in advice.pools if not part.of_pods) <= online_cpus
 
@@ -48,13 +48,14 @@ def partitioned(advice: PoolAdvice) -> PoolAdvice:
 def offered(
     advice: PoolAdvice | None, reclaim_cpus: int, limit_bytes: int | None, *, at_floor: bool = False
 ) -> tuple[int, int]:
-    """Milli-CPU and bytes that reclaimed pods may be promised: the advice, and never more than is in force.
+    """Return the milli-CPU and bytes that reclaimed pods may be promised: the advice, and never more than is in
+    force.
 
     Args:
-        advice: the last good one; None: nothing was ever advised, so nothing is offered.
+        advice: the last valid one; None: nothing was ever advised, so nothing is offered.
         reclaim_cpus: CPUs that the kernel grants to the reclaimed pool.
         limit_bytes: its memory limit in force; None: unlimited.
-        at_floor: these CPUs are the floor, and not the pool of which the advice may promise more than there is.
+        at_floor: these CPUs are the floor, and not the pool of which the advice may promise more than its size.
     """
     if advice is None:
         return 0, 0

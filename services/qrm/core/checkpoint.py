@@ -26,7 +26,7 @@ class FormerValue(BaseModel):
     text: Annotated[str, Field(pattern=r"^[a-z0-9:=. ]*$", max_length=256)] = ""
     """The line that was there, of knobs whose value is one."""
     wrote: Annotated[tuple[Amount, ...], Field(max_length=8)] = ()
-    """What may have been written since, where only that is ours to take back; none: whatever is there is."""
+    """Values that may have been written since, if only those are ours to restore; empty: any current value is."""
 
     @model_validator(mode="after")
     def _of_the_root_devices_alone(self) -> Self:
@@ -47,9 +47,9 @@ class Checkpoint(BaseModel):
 
 
 def same_after_restart(kept: PoolAdvice, now: PoolAdvice) -> bool:
-    """Whether a restart would do the same with either advice, so that none need be written.
+    """Return whether a restart would do the same with either advice, so that no write is needed.
 
-    What is offered moves with every sample; half a percent of it is worth no write to the disk.
+    The offer moves with every sample; half a percent of it is not worth a write to disk.
     """
     return (
         _sizes(kept) == _sizes(now)

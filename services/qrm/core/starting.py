@@ -1,12 +1,13 @@
-"""Reclaimed pods whose containers are being started: which of them keep the weight and width that kubelet gave them.
+"""Decides which reclaimed pods, whose containers are being started, keep kubelet's weight and width.
 
 The runtime's own work for a container (its init, in namespaces and locks that others wait for) runs in the container's
-group. Behind a group that only gets what nobody wants, on the one CPU that somebody else uses, it takes minutes, and
-whoever needs the same locks waits as long: the runtime, kubelet, and through them the starts of tenants. So a pod is
-put behind all others once its containers run, not before.
+group. At the lowest weight, on the one CPU that another program uses, this work takes minutes, and everything that
+needs the same locks waits as long: the runtime, kubelet, and through them the starts of tenants. A pod therefore gets
+the lowest weight only after its containers run.
 
-That is no way to run as a tenant. A pod in which something of its own runs is counted: at most so many at a time, and
-each, by its UID, for so long and for so much CPU time in its whole life, restarts and init containers included.
+This must not be a way to run as a tenant. A pod in which a process of its own runs is counted: only a bounded number at
+a time, and each, by its UID, only for a bounded time and CPU time in its whole life, including restarts and init
+containers.
 """
 
 from collections.abc import Collection, Mapping
@@ -14,11 +15,11 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 Holds = Literal["nothing", "runtime", "own"]
-"""What a container's group holds: no process, only the runtime's before it becomes the container's, or the container's.
-"""
+"""What a container's group holds: no process, only the runtime's before it becomes the container's, or the
+container's."""
 StartProgress = Literal["waiting", "starting", "started"]
-"""waiting: nothing but its sandbox runs, which sleeps; starting: it is being worked on; started: all of it runs, or an
-init container does its work."""
+"""waiting: only its sandbox runs, which sleeps; starting: the runtime works on it; started: all containers run, or
+an init container does its work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +55,11 @@ class _Account:
 
 
 def progress(inside: Mapping[str, Holds], staying: Collection[str | None], preparing: Collection[str]) -> StartProgress:
-    """How far the start of a pod is.
+    """Return how far the start of a pod is.
 
     Args:
         inside: what each group below the pod's holds; one of them is the sandbox's, with most runtimes.
-        staying: the groups of the containers that stay, None for each of which the group is not known yet.
+        staying: the groups of the containers that stay, None for each whose group is not known yet.
         preparing: the known groups of init containers that end.
     """
     own = {group for group, holds in inside.items() if holds == "own"}
@@ -71,7 +72,7 @@ def progress(inside: Mapping[str, Holds], staying: Collection[str | None], prepa
 
 @dataclass(slots=True)
 class Starts:
-    """The budgets of the pods that are there, by UID. Times are seconds of one monotonic clock."""
+    """The budgets of the present pods, by UID. Times are seconds of one monotonic clock."""
 
     _accounts: dict[str, _Account] = field(default_factory=dict)
 
@@ -95,7 +96,8 @@ class Starts:
 
 
 def _charged(account: _Account | None, start: PodStart, now_s: float) -> _Account:
-    """The account with what the pod has used since the last look, as far as it was not behind all others."""
+    """Return the account after charging the pod's use since the last check, as far as it did not have the lowest
+    weight."""
     if account is None:
         return _Account(now_s, start)
     # Behind all others it took nothing from anybody, so that is not charged.
@@ -109,6 +111,6 @@ def _charged(account: _Account | None, start: PodStart, now_s: float) -> _Accoun
 
 
 def _has_left(account: _Account, rules: StartRules) -> bool:
-    """Whether the pod still starts, within its budget; what it has used must be known."""
+    """Return whether the pod still starts within its budget; an unknown use exhausts it."""
     known = account.last.progress != "started" and account.last.cpu_s is not None
     return known and account.spent_s < rules.each_s and account.spent_cpu_s < rules.each_cpu_s

@@ -26,9 +26,9 @@ class QrmState:
     stage: Stage = "floor"
     """How far the active advice counted in the last pass."""
     arranged: "Arranged | None" = None
-    """What the last accepted advice led to."""
+    """The result of the last accepted advice."""
     floor: "Arranged | None" = None
-    """What the last lease named."""
+    """The floor that the last lease named."""
 
     def stage_at(self, now_s: float) -> Stage:
         """How far the active advice counts at a time."""
@@ -50,20 +50,20 @@ class Arranged:
 
 @dataclass(frozen=True, slots=True)
 class PassInput:
-    """What one pass observed."""
+    """The observations of one pass."""
 
     node: Node
     now_s: float
     order: Order
     arranged: Arrangement | None = None
-    """What the active advice means on this node, where it has just been accepted."""
+    """The meaning of the active advice on this node, if it has just been accepted."""
     pods_known: bool = True
-    """Whether the pods were ever read: until then no pod is known to have gone."""
+    """Whether the pods were ever read: until then no pod is known to have ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassDecision:
-    """What shall be in force after a pass."""
+    """What must be in force after a pass."""
 
     stage: Stage
     arrangement: Arrangement
@@ -96,7 +96,7 @@ def _asked(advice: PoolAdvice, order: Order) -> tuple[object, ...]:
 
 
 def step(state: QrmState, seen: PassInput) -> tuple[QrmState, PassDecision]:
-    """Decide what shall be in force now: what the active advice says while it counts, else the floor."""
+    """Decide what must be in force now: the active advice while it applies, otherwise the floor."""
     state = replace(state, stage=state.stage_at(seen.now_s))
     stage, refusal = state.stage, ""
     # Handed on and not computed again: both would be the same, at twice the cost.
@@ -125,7 +125,8 @@ def arrange_as(state: QrmState, node: Node, order: Order) -> Arrangement:
 
 
 def lease_floor(state: QrmState, node: Node) -> tuple[QrmState, Arrangement]:
-    """The floor that the lease names. It is the same for pods that start: without qrm nobody sees a start end."""
+    """Return the floor that the lease names. It is the same for starting pods, because without qrm the end of a
+    start is not noticed."""
     last, node = state.floor, replace(node, starting=NO_PODS)
     if last is not None and (last.asked, last.node) == ((state.reserve,), node):
         return state, last.arrangement

@@ -101,20 +101,21 @@ def _pod_allocation(uid: str, namespace: str, name: str, pool: str, sets: Sets) 
 
 
 def observing_text(pools: Mapping[str, CpuSet]) -> str:
-    """What a node that observes says of itself, with the pools that it would have."""
+    """Return the message of a node that observes, with the pools that it would have."""
     would_be = ", ".join(f"{name} {cpus}" for name, cpus in sorted(pools.items()))
     return f"observe: nothing is changed or offered; pools would be {would_be}; `mode: enforce` makes them so"
 
 
 def mixed_pods(pods: Sequence[Pod], layout: Layout) -> list[str]:
-    """The pods that limits of the reclaimed class's group would wrongly hit or miss; none where they are in force."""
+    """Return the pods that limits of the reclaimed class's group would wrongly affect or miss; empty if they are in
+    force."""
     if layout.reclaimed_group(pods) is not None or all(pod.qos != RECLAIMED for pod in pods):
         return []
     return [f"{pod.namespace}/{pod.name}" for pod in pods if layout.reclaimed_group([pod]) is None]
 
 
 def mixed_text(pods: str) -> str:
-    """What holds for the reclaimed class beside these pods; nothing where there are none."""
+    """Return the message about the reclaimed class next to these pods; empty if there are none."""
     if not pods:
         return ""
     return (
@@ -124,12 +125,12 @@ def mixed_text(pods: str) -> str:
 
 
 def offer_reason(offer: tuple[int, int]) -> Reason:
-    """What would be offered to reclaimed pods, for a node that observes."""
+    """Return what would be offered to reclaimed pods, for a node that observes."""
     cpu_millis, memory_bytes = offer
     return Reason(rule="would-offer", numbers={"cpu_millis": cpu_millis, "memory_bytes": memory_bytes})
 
 
 def writes_reason(writes: Sequence[Write]) -> Reason:
-    """What would be written, for a mode that does not write."""
+    """Return what would be written, for a mode that does not write."""
     shown = {f"{n}": f"{w.group} {w.knob}={w.value}" for n, w in enumerate(writes[:_SHOWN_WRITES], start=1)}
     return Reason(rule="would-write", numbers={"writes": len(writes), **shown})

@@ -1,4 +1,4 @@
-"""Turns spread repeated looks: everybody is looked at once a period, and no moment has to look at all of them."""
+"""Turns spread repeated checks: each item is checked once a period, and no moment has to check all of them."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ _PARTS = 1 << 32
 
 @dataclass(slots=True)
 class Turns:
-    """Whose turn it is, by name. Times are monotonic seconds."""
+    """The items that are due, by name. Times are monotonic seconds."""
 
     _next_s: dict[str, float] = field(default_factory=dict)
 
     def begin(self, names: Iterable[str], now_s: float, period_s: float) -> None:
-        """All of these, and nobody else, were looked at just now."""
+        """Mark exactly these items as checked now."""
         # By their names, so that it is the same in every run: one after the other within the first period.
         self._next_s = {name: now_s + period_s * (crc32(name.encode()) / _PARTS) for name in names}
 
     def due(self, now_s: float, period_s: float) -> list[str]:
-        """Who is to be looked at now; each comes again after a period."""
+        """Return the items to check now; each is due again after a period."""
         # A period that has become shorter counts at once.
         found = [name for name, at_s in self._next_s.items() if not now_s < at_s <= now_s + period_s]
         self._next_s.update(dict.fromkeys(found, now_s + period_s))

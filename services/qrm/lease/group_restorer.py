@@ -41,7 +41,7 @@ class GroupRestorer:
         self._conditions.set("QuotasRaised", "; ".join(left[:3]))
 
     def leave(self, pods: Sequence[Pod]) -> None:
-        """Bring back what must not stay while no qrm runs here; the rest stays for the next life, or ends by itself."""
+        """Restore what must not stay while no qrm runs here; the rest stays for the next run, or ends by itself."""
         self.end_quotas(pods)
         try:
             left = [f"{problem.group}: {problem.why}" for problem in self._groups.leave()]

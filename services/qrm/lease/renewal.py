@@ -29,10 +29,10 @@ class LeaseRenewal:
         self.covered: object = None
         """The mark of the pods and groups that the lease on disk names."""
         self.watched_at_s = float("inf")
-        """When a watchdog, which ends the lease for qrm, was last known to live; infinite before the first try."""
+        """When a watchdog, which ends the lease for qrm, was last known to live; infinite before the first attempt."""
 
     def renew(self, left_s: float, floor: Arrangement, pods: Sequence[Pod], mark: object) -> bool:
-        """Let the lease run for `left_s` seconds; False: no watchdog would end it.
+        """Let the lease run for `left_s` seconds; return False if no watchdog would end it.
 
         `mark` stands for the pods and groups that the floor names.
         """

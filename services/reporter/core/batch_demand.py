@@ -1,6 +1,6 @@
-"""What a node's tenants and its system take, by one sample: the terms that batch resources are made of.
+"""Computes what a node's tenants and its system take, from one sample: the terms of batch resources.
 
-The sample is one pass over the whole node, so that what the system uses is what the node uses without its pods.
+The sample is one pass over the whole node, so the system's use is the node's use without its pods.
 
 Facts: docs/facts/koordinator-host-applications.md#what-their-use-counts-for.
 """
@@ -51,7 +51,7 @@ class BatchOffer:
 
 
 def batch_offer(sample: NodeSample, capacity: NodeCapacity, strategy: ColocationStrategy) -> BatchOffer | None:
-    """What best-effort pods may ask for; None where the node's own use is not known: absent is not zero."""
+    """Return what best-effort pods may request; None if the node's own use is unknown: absent is not zero."""
     system = _system_without_lent(sample)
     if system is None:
         return None
@@ -80,7 +80,8 @@ def batch_offer(sample: NodeSample, capacity: NodeCapacity, strategy: Colocation
 
 
 def is_high(pod: Pod) -> bool:
-    """Whether a pod's use is taken off: what runs beside tenants always, what runs as reclaimed by its priority."""
+    """Return whether a pod's use is subtracted: pods that run next to tenants always, reclaimed pods by their
+    priority."""
     return pod.qos != "reclaimed_cores" or priority_class(pod.labels, pod.priority) in ("koord-prod", "koord-mid")
 
 
@@ -115,12 +116,12 @@ def used_cpu_millis(pod: PodReading) -> int | None:
 
 
 def asked_cpu_millis(pod: Pod) -> int:
-    """What the pod asks for, as a scheduler counts it."""
+    """Return what the pod requests, as a scheduler counts it."""
     return together(pod.containers, pod.init_containers, lambda one: one.cpu_request_millis)
 
 
 def asked_memory_bytes(pod: Pod) -> int:
-    """What the pod asks for, as a scheduler counts it."""
+    """Return what the pod requests, as a scheduler counts it."""
     return together(pod.containers, pod.init_containers, lambda one: one.memory_request_bytes)
 
 

@@ -1,7 +1,7 @@
-"""What best-effort pods may ask for on a node, by Koordinator's formula: batch-cpu and batch-memory.
+"""Computes what best-effort pods may request on a node, by Koordinator's formula: batch-cpu and batch-memory.
 
-One resource at a time, in milli-cores or bytes. Everything is counted twice: as it is used and as it was asked for.
-The policy says which of the two is taken off.
+One resource at a time, in milli-cores or bytes. Every demand has two amounts, its use and its request. The policy
+decides which of the two is subtracted.
 
 Facts: docs/facts/koordinator-batch.md#amount-of-a-batch-resource.
 """
@@ -19,16 +19,16 @@ DEGRADE_AFTER_S = 900.0
 
 @dataclass(frozen=True, slots=True)
 class ResourceDemand:
-    """What one pod above batch and free takes of one resource; None: it asked for nothing, or its use is not known."""
+    """What one pod above batch and free takes of one resource; None: it requested nothing, or its use is unknown."""
 
     requested: int | None
     used: int | None
     at_request: bool = False
-    """What it uses less than it asked for is not lent: exclusive cores."""
+    """Whether its unused request is not lent: exclusive cores."""
 
     @property
     def counted_use(self) -> int:
-        """Its use; its request where that is not known, or is not lent."""
+        """Return its use; its request if the use is unknown, or is not lent."""
         if self.requested is not None and (self.used is None or self.at_request):
             return self.requested
         return self.used or 0
@@ -71,7 +71,8 @@ def terms_of(
 
 
 def batch_amount(terms: BatchTerms, policy: MemoryPolicy, at_most_percent: int | None = None) -> int:
-    """What may be asked for in all: use by best-effort pods is not taken off, for a scheduler counts their requests."""
+    """Return the total that may be requested. Use by best-effort pods is not subtracted, because a scheduler counts
+    their requests."""
     taken = {
         "usage": terms.system + terms.pods_used,
         "request": terms.reserved + terms.pods_requested,

@@ -50,7 +50,7 @@ def _memory_weights(offered_bytes: int, sample: NodeSample, percent: int) -> Map
 
 
 def _batch_memory(sample: NodeSample) -> dict[int, int]:
-    """What batch pods hold on each NUMA node, without pages of files."""
+    """Return what batch pods hold on each NUMA node, without page cache."""
     held: dict[int, int] = {}
     for reading in sample.pods:
         for container in () if is_high(reading.pod) else reading.containers:

@@ -24,7 +24,7 @@ Fragment: TypeAlias = Mapping[str, Any]
 """A part of the node's object, as JSON values from its root on: {"status": {…}}."""
 
 TIMES = frozenset({"lastHeartbeatTime", "updateTime"})
-"""Keys that say when, not what: a document that differs in nothing else is the same document."""
+"""Keys that hold times: documents that differ only in these are the same document."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Offered:
 
 @dataclass(frozen=True, slots=True)
 class NumaShare:
-    """What of an offer lies on one NUMA node; None where that is not known."""
+    """The part of an offer on one NUMA node; None if unknown."""
 
     cpu_millis: int | None
     memory_bytes: int | None
@@ -45,7 +45,7 @@ class NumaShare:
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """The newest input of the reporter. A message stays here when it is too old; its flag then says so."""
+    """The newest input of the reporter. A message that is too old stays here, and its flag says so."""
 
     now: datetime
     allocation: Allocation | None = None
@@ -59,19 +59,19 @@ class FieldView:
     batch: Offered | None = None
     """What is reported of Koordinator's batch resources; None: they are not offered."""
     batch_by_numa: Mapping[int, NumaShare] = field(default_factory=dict)
-    """The same by NUMA node; empty: it is not told, or not known."""
+    """The same by NUMA node; empty: not reported, or unknown."""
     mid: Offered | None = None
     """What is reported of Koordinator's mid resources; None: they are not offered."""
     bearable: SaidRatios = ()
-    """The over-commitment that the node can bear; a resource of which it is not known, or not told, is not there."""
+    """The over-commitment that the node can bear, without resources whose ratio is unknown or not reported."""
     binding: KubeletManagers | None = None
-    """What kubelet binds to pods; None: it is not known, or not told."""
+    """What kubelet binds to pods; None: unknown, or not reported."""
     node_unread: tuple[str, ...] = ()
-    """What the Node says of its own colocation and cannot be followed, and why."""
+    """Declarations of the Node about its own colocation that cannot be followed, and why."""
     build: Build | None = None
-    """What runs here."""
+    """The running build."""
     conditions: tuple[Condition, ...] = ()
-    """What the reporter has to say of its own work."""
+    """Conditions of the reporter's own work."""
 
 
 class FieldSettings(BaseModel):
@@ -109,7 +109,8 @@ class ReportField(Generic[S]):
     fragment: Callable[[FieldView, S], Fragment | None]
     """The field's fragment of the document; None where its input is missing. Absent is not zero."""
     urgent: Callable[[Fragment | None, Fragment | None, S], bool] = _any_change
-    """Whether a change of the written fragment to this one must be written at once; the rest waits for the refresh."""
+    """Return whether a change of the written fragment to this one must be written at once; others wait for the
+    refresh."""
     watches: Callable[[FieldView], object] | None = None
     """All of a view that can make a change urgent, compared by value: while it is the same, no fragment is made to be
     looked at. None: everything in the view."""

@@ -8,10 +8,10 @@ from shared.contracts.readiness import ServiceHealth
 def fold_health(
     expected: Sequence[str], heard: Mapping[str, tuple[ServiceHealth, float]], *, max_age_s: float
 ) -> tuple[ServiceHealth, ...]:
-    """One health for each expected service, in that order; `heard` is the newest one with its age in seconds.
+    """Return one health for each expected service, in that order; `heard` is the newest one with its age in seconds.
 
-    A service that was never heard of, or not within `max_age_s`, is not ok: silence is not health. The words name the
-    bound, not the age, so that they stay the same while the silence lasts.
+    A service without a message, or without one within `max_age_s`, is not ok: silence is not health. The text names the
+    bound, not the age, so that it stays the same while the silence lasts.
     """
     return tuple(_folded(service, heard.get(service), max_age_s) for service in expected)
 

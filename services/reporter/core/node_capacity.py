@@ -1,6 +1,6 @@
-"""What a node has and what is kept back of it, by its object at the API server or, on one host, by its kernel.
+"""Reads a node's capacity and reservations from its API object or, on one host, from its kernel.
 
-Whatever the object says, it is read: an annotation that cannot be understood counts as not there, as upstream, and is
+The object is read whatever it contains: an annotation that cannot be understood counts as missing, as upstream, and is
 named in `unread`.
 
 Facts: docs/facts/koordinator-batch.md#annotations-of-a-node.
@@ -45,7 +45,7 @@ def machine_capacity(reading: NodeReading) -> NodeCapacity | None:
 
 
 def node_capacity(node: Mapping[str, Any]) -> NodeCapacity | None:
-    """Of a Node; None where it does not say what it has."""
+    """Return the capacity of a Node; None if it does not say."""
     status, annotations = _map(node.get("status")), _map(_map(node.get("metadata")).get("annotations"))
     # What an over-committed node shows is more than it has: kubelet's own figures stand in annotations.
     own_capacity, own_allocatable = (_original(annotations, field) for field in ("capacity", "allocatable"))

@@ -15,7 +15,7 @@ Fields = Mapping[str, tuple[ReportField[Any], FieldSettings]]
 
 
 MOST_PASSED_OVER_S = 5.0
-"""Within this time a view is judged again even where time alone has passed: a field may look at the clock."""
+"""Longest time for which an unchanged view is skipped, because a field may use the time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class JudgedView:
     at_s: float
     """When all of its fields were judged."""
     watched: Mapping[str, object] = field(default_factory=dict)
-    """By field, what of the view can make a change urgent, where the field says so."""
+    """By field, the part of the view that can make a change urgent, if the field declares it."""
 
     @classmethod
     def of(cls, view: FieldView, fields: Fields, now_s: float) -> "JudgedView":
@@ -36,7 +36,7 @@ class JudgedView:
     def passed_over(
         self, view: FieldView, fields: Fields, written: Mapping[str, Fragment], now_s: float
     ) -> "JudgedView | None":
-        """What is left of the judgement with another view that brings nothing urgent; None: all is to be judged."""
+        """Return the judgement for another view that brings nothing urgent; None: everything must be judged."""
         if now_s - self.at_s >= MOST_PASSED_OVER_S:
             return None
         if self.stands(view, now_s):
@@ -47,7 +47,7 @@ class JudgedView:
         return None if urgent(news, written, fragments(view, news)) else JudgedView(view, self.at_s, watched)
 
     def stands(self, view: FieldView, now_s: float) -> bool:
-        """Whether another view differs in nothing but the time and the ages of what services heard last."""
+        """Return whether another view differs only in the time and the ages of what services heard last."""
         same = replace(view, now=self.view.now, services=self.view.services) == self.view
         return same and now_s - self.at_s < MOST_PASSED_OVER_S and facts(view.services) == facts(self.view.services)
 
@@ -89,7 +89,7 @@ def _joined(one: Mapping[str, Any], other: Mapping[str, Any], path: str) -> dict
 
 
 def urgent(fields: Fields, written: Mapping[str, Fragment], now: Mapping[str, Fragment]) -> bool:
-    """Whether one of these fields has changed so that it must be written at once."""
+    """Return whether one of these fields has an urgent change."""
     return any(one.urgent(written.get(name), now.get(name), settings) for name, (one, settings) in fields.items())
 
 
@@ -101,9 +101,10 @@ def must_write(
     since_written_s: float,
     refresh_s: float,
 ) -> bool:
-    """Whether the object is to be written: never before, an urgent change, or any change once the refresh is due.
+    """Return whether the object must be written: never written before, an urgent change, or any change once the
+    refresh is due.
 
-    A document that differs in nothing but times is not written again.
+    A document that differs only in times is not written again.
     """
     if written is None:
         return True

@@ -1,7 +1,9 @@
-"""What a Node says of its own colocation, by an annotation and labels: it goes before what is configured.
+"""Reads what a Node declares about its own colocation, in an annotation and labels, which override the
+configuration.
 
-Whatever the Node says, it is read: a value that cannot be followed leaves the configured one in force, and is named in
-`unread`. A Node may switch its offer off, and never on: who may annotate a Node does not thereby sell it.
+The Node is read whatever it contains: a value that cannot be followed leaves the configured one in force, and is named
+in `unread`. A Node may switch its offer off but never on, because the right to annotate a Node is not the right to sell
+it.
 
 Facts: docs/facts/koordinator-batch.md#strategy-of-a-single-node.
 """
@@ -81,19 +83,19 @@ _MID_RATIOS = {
 
 @dataclass(frozen=True, slots=True)
 class NodeOverride:
-    """What a Node says of itself; what it leaves unsaid is as configured."""
+    """What a Node declares about itself; anything undeclared is as configured."""
 
     off: bool = False
-    """It lends nothing, whatever is configured."""
+    """Lends nothing, whatever is configured."""
     degrade_after_s: float | None = None
     batch: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the strategy for batch resources."""
     mid: Mapping[str, Any] = field(default_factory=dict)
     """Fields of the strategy for mid resources."""
     unread: tuple[str, ...] = ()
-    """What could not be followed for batch resources, and why."""
+    """Declarations that could not be followed for batch resources, and why."""
     unread_mid: tuple[str, ...] = ()
-    """The same for mid resources; what concerns both stands in both."""
+    """The same for mid resources; declarations that concern both are in both."""
 
 
 def node_override(node: Mapping[str, Any]) -> NodeOverride:
@@ -141,7 +143,7 @@ def _mid(said: Mapping[str, Any], labels: Mapping[str, Any], unread: list[str]) 
 
 
 def _followed(said: Mapping[str, Any], keys: Mapping[str, _Whole | _Word], unread: list[str]) -> dict[str, Any]:
-    """The values that can be followed, by our names; null says nothing."""
+    """Return the values that can be followed, by our names; null counts as undeclared."""
     found = {}
     for key, rule in keys.items():
         value = said.get(key)

@@ -1,4 +1,4 @@
-"""Smooth one offered amount over time: a fall is reported at once, a rise by and by."""
+"""Smooths one offered amount over time: a fall is reported at once, a rise gradually."""
 
 import math
 
@@ -7,7 +7,7 @@ from services.reporter.core.window import Window
 
 
 class OfferSmoother:
-    """One amount as it is reported; the first one is reported as it is."""
+    """One reported amount; the first one is reported unsmoothed."""
 
     def __init__(self, rules: SmoothingRules, period_s: float) -> None:
         self._rules, self._period_s = rules, period_s
@@ -19,14 +19,14 @@ class OfferSmoother:
         self._rules, self._period_s = rules, period_s
 
     def restart(self) -> None:
-        """Report the next amount as it is."""
+        """Report the next amount unsmoothed."""
         self._offer = SmoothedOffer()
 
     def smoothed(self, applied: int, now_s: float, *, may_rise: bool) -> int:
-        """What is reported of the amount in force; without `may_rise` no more than before.
+        """Return what is reported of the amount in force; without `may_rise` no more than before.
 
-        A rise is sampled once a period only: allocations may follow each other quickly, and each would otherwise
-        count as a sample of the window.
+        A rise is sampled only once a period: allocations may follow each other quickly, and each would otherwise count
+        as a sample of the window.
         """
         reported = self._offer.reported
         if reported is None:

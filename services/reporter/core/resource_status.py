@@ -1,4 +1,4 @@
-"""Which pods' annotations do not say the CPUs that they have (docs/facts/koordinator-cpus.md#resource-status)."""
+"""Finds the pods whose annotations do not name their CPUs (docs/facts/koordinator-cpus.md#resource-status)."""
 
 from dataclasses import dataclass
 
@@ -21,14 +21,14 @@ class StatusToWrite:
     uid: str
     text: str
     shows: bool = True
-    """Whether samples say what stands there: where they would be too long for it, nobody learns what was written."""
+    """Whether samples contain the annotation; if it is too long for them, what was written cannot be read back."""
 
 
 def statuses_to_write(sample: NodeSample, allocation: Allocation) -> tuple[StatusToWrite, ...]:
-    """The LSE and LSR pods whose annotation says other CPUs than they have, or none, by name.
+    """Return the LSE and LSR pods whose annotation names other CPUs than theirs, or none, by name.
 
-    A pod that has no CPUs of its own keeps what stands there: its node may only be about to take it over. Where the
-    same CPUs are said in other words these stay, for they are its scheduler's.
+    A pod without CPUs of its own keeps its annotation, because its node may only be about to take it over. An
+    annotation that names the same CPUs in other words stays, because it is its scheduler's.
     """
     if allocation.mode != "enforce" or allocation.status not in _IN_FORCE:
         return ()

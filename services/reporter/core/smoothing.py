@@ -1,6 +1,6 @@
-"""Let the reported amount follow the headroom: down at once, up smoothly.
+"""Lets the reported amount follow the headroom: down at once, up smoothly.
 
-A scheduler that places pods on a figure that is too high gets them evicted; a figure that is too low for a while costs
+A scheduler that places pods on a figure that is too high causes evictions; a figure that is too low for a while costs
 nothing.
 
 Facts: docs/facts/katalyst-cpu.md#reported-headroom.
@@ -41,7 +41,7 @@ class Headroom:
 
     @property
     def sample(self) -> float | None:
-        """What is left without the reserve."""
+        """Return what is left without the reserve."""
         return None if self.amount is None else self.amount - self.reserved
 
 
@@ -54,9 +54,9 @@ class SmoothedOffer:
 
 
 def next_offer(offer: SmoothedOffer, rules: SmoothingRules, now_s: float, headroom: Headroom) -> SmoothedOffer:
-    """The report after one sample of the headroom.
+    """Return the report after one sample of the headroom.
 
-    `at_once`: a sample below the last report is reported as it is, and the value rises from there.
+    `at_once`: a sample below the last report is reported unsmoothed, and the value rises from there.
     """
     window, sample = offer.window, headroom.sample
     if sample is not None:

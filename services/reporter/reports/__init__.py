@@ -1,1 +1,1 @@
-"""What the reporter says beside the node's object: NodeMetrics, pods' resource status, what kubelet binds."""
+"""What the reporter writes besides the node's object: NodeMetrics, pods' resource status, kubelet's bindings."""

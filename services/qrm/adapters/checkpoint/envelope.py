@@ -31,10 +31,10 @@ def sealed(body: str) -> bytes:
 
 
 def read_sealed(path: Path, read_body: Callable[[str], Body], *, instead: str) -> Body | None:
-    """The body of a file; None where there is no file. `instead` says in words what is done without it.
+    """Return the body of a file; None if there is no file. `instead` describes what happens without it.
 
     Raises:
-        Refused: it is damaged, of another version or another's; it has been set aside under another name.
+        Refused: it is damaged, of another version or another node's; it has been set aside under another name.
         OSError: it cannot be read, or not be set aside.
     """
     try:

@@ -19,7 +19,7 @@ class CheckpointFile:
         self._last: Checkpoint | None = None
 
     def save(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str] | None = None) -> None:
-        """Replace the checkpoint, if something in it has changed.
+        """Replace the checkpoint if something in it has changed.
 
         Raises:
             OSError: it could not be written; the old one stays.
@@ -41,7 +41,7 @@ class CheckpointFile:
         return last is not None and same and same_after_restart(last.advice, advice)
 
     def load(self) -> Checkpoint | None:
-        """The checkpoint; None where there is none.
+        """Return the checkpoint; None if there is none.
 
         Raises:
             Refused: it is damaged, of another version, or another node's; it has been set aside under another name.

@@ -1,4 +1,4 @@
-"""The file of former values says what groups had before Sublet wrote to them; it counts for one boot."""
+"""The file of former values records what groups had before Sublet wrote to them; it is valid for one boot."""
 
 from collections.abc import Sequence
 from pathlib import Path

@@ -19,14 +19,15 @@ class CheckpointWriter:
     _fresh: asyncio.Event = field(default_factory=asyncio.Event)
     _writing: threading.Lock = field(default_factory=threading.Lock)
     _failed: bool = False
-    """Whether the last write failed, which is said until one goes well: also if what is on the disk counts again."""
+    """Whether the last write failed, which is reported until one succeeds, even if the file on disk is current
+    again."""
 
     def load(self) -> Checkpoint | None:
-        """What the life before has applied; see `CheckpointFile.load`."""
+        """Return what the previous run applied; see `CheckpointFile.load`."""
         return self.file.load()
 
     def offer(self, advice: PoolAdvice, pools: Mapping[str, str], pods: Mapping[str, str]) -> None:
-        """What is applied now: the advice, the CPUs of its pools, and those that pods (by UID) have for themselves."""
+        """Hand over what is applied now: the advice, the CPUs of its pools, and the CPUs that pods (by UID) own."""
         self._offered = advice, pools, pods
         # A thread for nothing costs more than the look. While one writes, what is held is about to change.
         if self._failed or self._writing.locked() or not self.file.holds(advice, pools, pods):

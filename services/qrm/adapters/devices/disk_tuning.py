@@ -1,4 +1,4 @@
-"""Disk tuning sets write-back throttling and io.cost of whole disks where they are not so, and gives them back."""
+"""Disk tuning sets write-back throttling and io.cost of whole disks if they differ, and restores them."""
 
 import errno
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -24,7 +24,7 @@ from shared.core.cgroups.block_io import DISK_KNOBS
 from shared.core.cgroups.knobs import Knob
 
 ROOT, DISKS = "", "disks"
-"""The root group, which has the files of io.cost, and under whose name a disk's own values stand on record."""
+"""The root group, which has the files of io.cost, and the name under which a disk's own values are recorded."""
 COST_FILES: Mapping[Knob, str] = {Knob.IO_COST_MODEL: "io.cost.model", Knob.IO_COST_QOS: "io.cost.qos"}
 """The model first: io.cost shall not begin with the kernel's own."""
 SKIPPED = {
@@ -33,7 +33,7 @@ SKIPPED = {
     "or qrm.disks.check_wbt: false",
 }
 _REFUSED = (errno.EINVAL, errno.EOPNOTSUPP, errno.ENODEV)
-"""What a kernel answers where a disk cannot be set so; it will answer the same at the next pass."""
+"""Errors of a kernel that cannot set a disk this way; it will answer the same at the next pass."""
 READ_ONLY = "write-back throttling: /sys is mounted read-only here; set node.disks of the chart"
 _MOST_NAMED = 3
 
@@ -50,7 +50,7 @@ class _Setting:
 
 @dataclass(slots=True)
 class _Pass:
-    """What comes of one pass."""
+    """The result of one pass."""
 
     problems: list[Problem] = field(default_factory=list)
     unheeded: dict[str, None] = field(default_factory=dict)
@@ -77,7 +77,7 @@ class DiskTuning:
     lacking: tuple[str, ...] = ()
     """Files that a setting needs and this kernel does not have."""
     unheeded: tuple[str, ...] = ()
-    """What of the settings has no effect on this machine, and why."""
+    """Settings that have no effect on this machine, and why."""
     _verified: tuple[DiskRules, float] | None = None
 
     def settle(self, rules: DiskRules, now_s: float, verify_s: float) -> list[Problem]:

@@ -13,16 +13,16 @@ ROTATES = {"0": False, "1": True}
 
 
 class DiskQueues:
-    """The disks below `<host_root>/sys/block`, by name; devices of a kind that nobody sets are left out."""
+    """The disks below `<host_root>/sys/block`, by name, without kinds of devices that are never tuned."""
 
     def __init__(self, host_root: Path) -> None:
         self._root = host_root / "sys/block"
 
     def disks(self) -> list[Disk]:
-        """The disks that are there now.
+        """Return the present disks.
 
         Raises:
-            OSError: the folder or a file is there and cannot be read.
+            OSError: the folder or a file exists and cannot be read.
         """
         try:
             names = sorted(os.listdir(self._root))[:MOST_DISKS]  # noqa: PTH208 - names, with no look at each

@@ -1,4 +1,4 @@
-"""Block I/O limits are written to the reclaimed class, disk by disk, where they are not in force, and given back."""
+"""Writes block I/O limits of the reclaimed class, disk by disk, if they are not in force, and restores them."""
 
 import errno
 from collections.abc import Mapping, Sequence
@@ -20,12 +20,12 @@ ON_ONE_HOST = "limits of disks: on one host groups have no controller for them"
 _NOTHING: Mapping[DeviceKey, int] = {}
 _MOST_NAMED = 3
 _NOT_THIS_DISK = (errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL)
-"""What a kernel answers where a disk cannot be bounded so; it will answer the same at the next pass."""
+"""Errors of a kernel that cannot limit a disk this way; it will answer the same at the next pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Verified:
-    """What was all found in force."""
+    """What was last found in force."""
 
     wanted: Mapping[DeviceKey, int]
     at_s: float
@@ -33,11 +33,11 @@ class _Verified:
 
 @dataclass(slots=True)
 class _Written:
-    """What came of one pass of writes."""
+    """The result of one pass of writes."""
 
     problems: list[Problem] = field(default_factory=list)
     refused: dict[str, None] = field(default_factory=dict)
-    """What the kernel does not do with a disk, in words."""
+    """What the kernel cannot do with a disk, in words."""
     lines: int = 0
     """How many lines the kernel took."""
 
@@ -52,7 +52,7 @@ class DiskLimits:
     lacking: tuple[str, ...] = ()
     """Files that a limit needs and this kernel does not have."""
     unheeded: tuple[str, ...] = ()
-    """What of the limits has no effect on this machine, and why."""
+    """Limits that have no effect on this machine, and why."""
     _refused: tuple[str, ...] = ()
     _verified: _Verified | None = None
 
@@ -81,7 +81,7 @@ class DiskLimits:
         return self._write(_NOTHING).problems
 
     def may_be_given(self, pods: Sequence[Pod]) -> list[FormerValue]:
-        """The lines that are there where limits of disks may have been written, with no limit as what was before."""
+        """Return the existing lines that may contain limits of ours; no limit counts as their former value."""
         if self.layout.classes:
             return []
         together = self.layout.reclaimed_group(())

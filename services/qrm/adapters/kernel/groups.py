@@ -48,7 +48,7 @@ class _Verified:
 
 
 class CgroupGroups:
-    """Applies pools to the groups of one layout; Sublet's own where none is given."""
+    """Applies pools to the groups of one layout; by default Sublet's own."""
 
     def __init__(
         self,
@@ -74,7 +74,7 @@ class CgroupGroups:
         self._caches = None if cache_control is None else CacheShares(cache_control, self._cgroups, self.layout)
         self._pods_known = False
         self.unrecorded = False
-        """Whether an earlier life may have written anything, and nothing on record says what."""
+        """Whether an earlier run may have written values that are not on record."""
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
         self._turns, self._named = Turns(), WantedGroups(self.layout)
@@ -82,7 +82,7 @@ class CgroupGroups:
         """By reclaimed pod's group whether it was given kubelet's weight, where the kernel has it so."""
 
     def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> dict[str, WantedSets]:
-        """What every class group shall have for this arrangement, and every pod's group that exists."""
+        """Return the values that every class group must have for this arrangement, and every existing pod group."""
         return self._wanted(arrangement, self._present(pods))
 
     def _wanted(self, arrangement: Arrangement, present: Present) -> dict[str, WantedSets]:
@@ -110,11 +110,11 @@ class CgroupGroups:
         return plan_writes(self._writer.read_tree(wanted.keys()), wanted)
 
     def in_force(self, pods: Sequence[Pod]) -> WriteOutcome:
-        """What is in force now; nothing is written."""
+        """Return what is in force now, without writing."""
         return self._writer.in_force(self._fixed or self._present(pods).groups.keys())
 
     def cpus_of(self, pods: Sequence[Pod]) -> dict[str, CpuSet]:
-        """The CPUs that pods have now by UID, as the kernel says."""
+        """Return the CPUs of pods by UID, as read from the kernel."""
         texts = {pod.uid: self._cgroups.raw(self.layout.pod_group(pod), Knob.CPUS) for pod in pods}
         return {uid: CpuSet.parse(text) for uid, text in texts.items() if text and text.strip()}
 
@@ -126,11 +126,11 @@ class CgroupGroups:
         now_s: float,
         verify_s: float = 0.0,
     ) -> WriteOutcome:
-        """Make the groups where they are missing, write what differs, read everything back.
+        """Create missing groups, write what differs, and read everything back.
 
-        Pods' groups are read again every `verify_s` only, in turn, as long as the same is wanted, all went well, no pod
-        came or went, and the classes are as they were left: a group cannot have more than its class. Where somebody
-        else makes the groups, reclaimed pods are held to their own limits.
+        While nothing new is wanted, all went well, no pod came or went, and the classes are unchanged, pods' groups are
+        read again only every `verify_s`, in turn: a group cannot have more than its class. If another program makes the
+        groups, reclaimed pods get limits of their own.
         """
         # Listed once: what comes meanwhile is seen by the next look for new groups.
         present = self._present(pods)
@@ -230,7 +230,7 @@ class CgroupGroups:
             yield lowest(group, has_idle=self._has_idle(group))
 
     def foreign(self, now_s: float) -> list[str]:
-        """Groups that somebody else writes, which are therefore left alone."""
+        """Return the groups that others write, which Sublet therefore leaves alone."""
         return sorted(self._watch.foreign(now_s))
 
     def forget_written(self) -> None:
@@ -239,9 +239,10 @@ class CgroupGroups:
         self._verified = None
 
     def restore(self, pods: Sequence[Pod], *, at_once: bool = False) -> tuple[Problem, ...]:
-        """Give every pod every CPU and memory node, and lift every weight and limit; what could not be written.
+        """Give every pod every CPU and memory node, and lift every weight and limit; return what could not be
+        written.
 
-        `at_once` is for whoever leaves: no pass waits for the kernel there, and nobody may ask again.
+        `at_once` is for a final restore: no further pass will wait for the kernel or retry.
         """
         self.forget_written()
         left = [*self._adopt(pods), *self._isolation.give_back(at_once=at_once), *self._disks.give_back()]
@@ -290,7 +291,7 @@ class CgroupGroups:
         return []
 
     def memory_limit(self) -> int | None:
-        """The memory limit in force for reclaimed work, in bytes; None: there is none."""
+        """Return the memory limit in force for reclaimed work, in bytes; None if there is none."""
         if self._reclaimed is None:
             return None
         limits = [self._cgroups.read(self._reclaimed, knob) for knob in (Knob.MEMORY_MAX, Knob.MEMORY_HIGH)]
@@ -312,10 +313,10 @@ class CgroupGroups:
     def _weights(
         self, asked_millis: int, present: Mapping[str, Pod], starting: Collection[str], turn: Collection[str] | None
     ) -> list[Write]:
-        """The weights of Sublet's own groups; of others' groups only those of reclaimed pods.
+        """Return the weights of Sublet's own groups; of others' groups only those of reclaimed pods.
 
-        A reclaimed pod that starts keeps kubelet's weight, or gets it back for a container that starts anew: behind
-        all other groups the runtime's work for it would take minutes, under locks that tenants wait for.
+        A starting reclaimed pod keeps kubelet's weight, or gets it back for a restarting container: at the lowest
+        weight the runtime's work for it would take minutes, while holding locks that tenants wait for.
         """
         # Kubelet writes the weights of tenants itself, from their requests: whoever writes against it begins a war
         # (docs/facts/linux-cgroups.md#other-writers).

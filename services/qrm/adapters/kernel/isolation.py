@@ -1,4 +1,4 @@
-"""Isolation writes what its rules want where that is not in force, and gives back what is not wanted any more."""
+"""Writes what the isolation rules want if it is not in force, and restores what is no longer wanted."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
@@ -34,7 +34,7 @@ class GroupIsolation:
 
     writer: CgroupWriter
     former: FormerValues = field(default_factory=FormerValues)
-    """What groups had before: on record from before the first write until it is given back."""
+    """Former values of groups, recorded before the first write until they are restored."""
     lacking: tuple[str, ...] = ()
     """Files that something wanted needs and this kernel does not have."""
     _verified: _Verified | None = None
@@ -42,7 +42,7 @@ class GroupIsolation:
     """How many tries in a row to give everything back had nothing to write, with something left."""
 
     def give_back(self, *, at_once: bool = False) -> list[Problem]:
-        """Take away everything that was given, in steps or at once; what could not be written."""
+        """Restore everything that was changed, in steps or at once; return what could not be written."""
         self._verified, self._stuck = None, STUCK_TRIES if at_once else self._stuck
         problems = self._settle({}, 0.0, 0.0)
         left = sorted({group for group, _ in self.former.of(NEUTRAL)})
@@ -115,7 +115,7 @@ class GroupIsolation:
         return Write(group, knob, value)
 
     def _is_above(self, key: Key, value: int) -> bool:
-        """Whether a `memory.high` is still not down at a value: there is no write while its use does not come down."""
+        """Return whether a `memory.high` is still above a value: it is not written while the use does not fall."""
         return key[1] is Knob.MEMORY_HIGH and self.writer.differs(Write(*key, value))
 
     def _files(self, knobs: set[Knob]) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""Kubelet's pins are CPUs that its static CPU manager has given to single containers: Sublet leaves them alone.
+"""Kubelet's pins are CPUs that its static CPU manager has assigned to single containers. Sublet leaves them alone.
 
-Kubelet keeps them in a checkpoint of its own. It replaces that file as a whole, so only the mount of its folder shows
-the newest, and in that folder lie kubelet's keys, too. Where an agent does not have it, the kernel tells the same:
-kubelet hands a container its CPUs when it is created. With the policy "none" there is nothing to leave alone.
+Kubelet keeps them in its own checkpoint. Kubelet replaces that file as a whole, so only a mount of its folder shows the
+current one, and that folder also contains kubelet's keys. For an agent without that mount the kernel provides the same
+information: kubelet assigns a container's CPUs when it creates the container. With the policy "none" there are no pins.
 """
 
 import os
@@ -22,10 +22,10 @@ UNSEEN = "which CPUs kubelet has pinned is not known"
 
 
 def exclusive_cpus(host_root: Path) -> dict[str, CpuSet]:
-    """The CPUs of every pod that kubelet pinned, by UID; empty without kubelet, or where it pins nobody.
+    """Return the CPUs of every pod that kubelet pinned, by UID; empty without kubelet, or without pins.
 
     Raises:
-        Unavailable: the file is there and cannot be read, or says nothing that is known.
+        Unavailable: the file exists and cannot be read, or has an unknown format.
     """
     try:
         state = read_checkpoint(host_root, CPU_MANAGER_FILE)
@@ -44,11 +44,11 @@ def exclusive_cpus(host_root: Path) -> dict[str, CpuSet]:
 
 
 class KernelPins:
-    """Kubelet's pins by what the pods' groups have, for an agent that does not see kubelet's folder.
+    """Derives kubelet's pins from the pods' groups, for an agent that does not see kubelet's folder.
 
-    Kubelet pins only containers of Guaranteed pods that ask for whole CPUs, for as long as they live, and writes their
-    own groups alone: the pod's stays as wide as the node. Of such a pod nothing is known until its containers are
-    there, and until then it is left alone, so that what is found in them is kubelet's word and not that of Sublet.
+    Kubelet pins only containers of Guaranteed pods that request whole CPUs, for as long as they live, and writes only
+    their own groups: the pod's group stays as wide as the node. Nothing is known about such a pod until its containers
+    exist. Sublet leaves it alone until then, so what its containers have comes from kubelet and not from Sublet.
     """
 
     def __init__(self, cgroups: Cgroups, layout: Layout, pods: PodSource) -> None:
@@ -56,10 +56,11 @@ class KernelPins:
         self._generation: int | None = None
         self._pods: Sequence[Pod] = ()
         self._free: set[str] = set()
-        """UIDs of pods that kubelet has not pinned: it does so at their start or never."""
+        """UIDs of pods that kubelet has not pinned; it pins a pod at its start or never."""
 
     def read(self) -> Mapping[str, CpuSet]:
-        """Pinned CPUs by UID; none for a pod of which it is not known yet. Without a list of pods none is pinned."""
+        """Return pinned CPUs by UID, empty for a pod that is not known yet. Without a list of pods there are no
+        pins."""
         try:
             generation = self._source.generation()
             if generation != self._generation:
@@ -72,7 +73,7 @@ class KernelPins:
         return {pod.uid: cpus for pod in self._pods if (cpus := self._pinned(pod)) is not None}
 
     def _pinned(self, pod: Pod) -> CpuSet | None:
-        """CPUs that kubelet has pinned for a pod; empty: that is not known yet; None: it has pinned none."""
+        """Return the CPUs that kubelet has pinned for a pod; empty: not known yet; None: it has pinned none."""
         if pod.uid in self._free:
             return None
         whole = CpuSet.parse(self._cgroups.effective_cpus(self._layout.top) or "")
@@ -88,7 +89,7 @@ class KernelPins:
         return None
 
     def _container(self, pod: Pod, container: Container, above: CpuSet) -> CpuSet | None:
-        """The CPUs of its own; empty: it has none; None: it is not there yet."""
+        """Return the container's own CPUs; empty: it has none; None: the container does not exist yet."""
         group = self._layout.container_group(pod, container)
         if group is None or not self._cgroups.exists(group):
             return None
@@ -110,7 +111,7 @@ def _whole(pod: Pod) -> list[Container]:
 
 
 def sees_folder(host_root: Path) -> bool:
-    """Whether kubelet's checkpoint is there to be read, readable or not."""
+    """Return whether kubelet's checkpoint is visible, readable or not."""
     # A folder that is there and closed to us must end in an error that names it, not in the guess
     # from the kernel's groups.
     return os.path.lexists(host_root / CPU_MANAGER_FILE) or _forbidden(host_root / FOLDER)

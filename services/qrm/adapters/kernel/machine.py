@@ -1,4 +1,4 @@
-"""The host's machine is its topology cut down to what the cgroup root grants, read anew when that changes."""
+"""The host's machine is its topology restricted to what the cgroup root grants, read again when that changes."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -37,7 +37,7 @@ class HostMachine:
         self._cgroups, self._read, self._read_memory = cgroups, read_topology, read_memory_bytes
         self._read_pinned, self._read_offline = read_pinned, read_offline
         self.pinned_pods: Mapping[str, CpuSet] = {}
-        """CPUs that somebody else (kubelet's static CPU manager) has given to containers, by their pod's UID."""
+        """CPUs that another manager (kubelet's static CPU manager) has assigned to containers, by pod UID."""
         self.pins_unread = ""
         """Why the pins cannot be read now; the last known ones stay then."""
         self._look_at_pins()
@@ -47,11 +47,11 @@ class HostMachine:
         self.topology = self._usable()
         self.mems = self._mems()
         self.memory_bytes = read_memory_bytes()
-        """Memory of each NUMA node; a node that is not there is unknown."""
+        """Memory of each NUMA node; the memory of a missing node is unknown."""
 
     @property
     def pinned(self) -> CpuSet:
-        """All CPUs that somebody else has given away."""
+        """All CPUs that another manager has assigned."""
         return CpuSet.union(self.pinned_pods.values())
 
     @property
@@ -66,7 +66,7 @@ class HostMachine:
         return self.pinned | (self.topology.all - self.topology.placeable)
 
     def offline(self) -> CpuSet:
-        """CPUs that are there and switched off."""
+        """CPUs that exist and are offline."""
         return self._read_offline()
 
     def refresh(self) -> bool:

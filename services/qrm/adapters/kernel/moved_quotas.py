@@ -1,7 +1,7 @@
-"""Moved quotas are written to tenants' groups, and what kubelet gave comes back when they end.
+"""Writes moved quotas to tenants' groups, and restores kubelet's when they end.
 
-What a group had is on record before it is written. Where somebody else has written a group since, that counts as what
-it has: kubelet does so when a container is resized.
+A group's former value is recorded before it is written. If another program has written a group since, its value becomes
+the former value: kubelet does this when a container is resized.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -30,13 +30,13 @@ Record = Mapping[str, FormerValue]
 
 @dataclass(slots=True)
 class _Plan:
-    """What one pass writes."""
+    """The writes of one pass."""
 
     writes: list[Write] = field(default_factory=list)
     fresh: list[FormerValue] = field(default_factory=list)
-    """What must be on record before."""
+    """What must be recorded first."""
     had: dict[str, int] = field(default_factory=dict)
-    """What every group has without us, where that is known."""
+    """What every group would have without Sublet, as far as that is known."""
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ class MovedQuotas:
     writer: CgroupWriter
     layout: Layout
     former: FormerValues = field(default_factory=FormerValues)
-    """What groups had before: on record from before the first write until it is given back."""
+    """Former values of groups, recorded before the first write until they are restored."""
     lacking: tuple[str, ...] = ()
     """The file of quotas, where a group does not have it."""
     unheeded: tuple[str, ...] = ()
@@ -107,14 +107,14 @@ class MovedQuotas:
         return plan
 
     def _is_back(self, group: str, had: Mapping[str, int]) -> bool:
-        """Whether a group has what it had before, as the kernel says, or has ended."""
+        """Return whether a group has its former value again, as read from the kernel, or has ended."""
         if group not in had:
             return not self.writer.cgroups.exists(group)
         now = self.writer.cgroups.read(group, QUOTA)
         return now is None or int(now) == _in_force(had[group])
 
     def _now(self, pod: PodQuotas) -> dict[str, int]:
-        """The quotas in force; a group that has a period of its own, or no file, is left out alone."""
+        """Return the quotas in force, without groups that have a different period or no file."""
         found: dict[str, int] = {}
         for group in (pod.group, *pod.limits):
             millis, period_us = self.writer.cgroups.read(group, QUOTA), self._period_us(group)
@@ -145,7 +145,8 @@ def _ended(pod: PodQuotas) -> list[str]:
 
 
 def _former_value(now_millis: int, last: FormerValue | None) -> int:
-    """What a group has without us: what is on record, as long as it is we who have written what is there."""
+    """Return what a group would have without Sublet: the recorded value, if the current value is one that Sublet
+    wrote."""
     if last is None or (last.wrote and now_millis not in map(_in_force, last.wrote)):
         return now_millis
     return last.value

@@ -1,13 +1,13 @@
-"""Pod limits bound reclaimed and mid pods to their own amounts where kubelet makes the groups: to it they have none.
+"""Limits reclaimed and mid pods to their own amounts if kubelet makes the groups, because kubelet gives them no
+limit.
 
-A limit is never taken back here: the class of a pod stays as long as the pod does, whatever is written onto it.
+A limit is never removed here: the class of a pod stays as long as the pod does, whatever is written onto it.
 
-A reclaimed pod's own group keeps the lowest weight there is, for beside it may be a tenant's pod that asked for nothing
-either; CPU requests count among the containers of a pod. A mid pod, which is a tenant, weighs what it asked for.
+A reclaimed pod's own group keeps the lowest weight, because next to it may be a tenant's pod that requested nothing
+either; CPU requests count among the containers of a pod. A mid pod is a tenant, and its weight follows its request.
 
-CPU quotas are written where the settings say so, and what was there before is on record first. Without that, and beside
-a quota of the whole class, what is found as it was written here is given back: on v1 no group has a larger quota than
-the group above it.
+CPU quotas are written if the settings say so, and former values are recorded first. Otherwise, and under a quota of the
+whole class, quotas that were written here are restored: on v1 no group has a larger quota than the group above it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -39,7 +39,7 @@ class _Settled:
 
 @dataclass(slots=True)
 class PodLimits:
-    """Writes the limits where they are not in force. Times are monotonic seconds."""
+    """Writes the limits if they are not in force. Times are monotonic seconds."""
 
     writer: CgroupWriter
     layout: Layout
@@ -50,7 +50,7 @@ class PodLimits:
     _settled: dict[str, _Settled] = field(default_factory=dict)
 
     def lift_quotas(self, pods: Sequence[Pod]) -> list[Problem]:
-        """Take the quotas away that were written here; what somebody else wrote stays."""
+        """Remove the quotas that were written here; quotas of others stay."""
         on_record = self.former.of((Knob.CPU_QUOTA,))
         if not on_record:
             return []
@@ -60,9 +60,10 @@ class PodLimits:
     def settle(
         self, pods: Sequence[Pod], now_s: float, verify_s: float, *, quotas: bool | None = False
     ) -> list[Problem]:
-        """One step towards the limits of these pods, whose groups exist; what kubelet knows of is left alone.
+        """Take one step towards the limits of these pods, whose groups exist; leave pods alone whose amounts kubelet
+        knows.
 
-        A pod whose limits were all found in force less than `verify_s` ago is not looked at, unless it has changed.
+        A pod whose limits were all found in force less than `verify_s` ago is skipped, unless it has changed.
         """
         pending: list[Write] = []
         limited = [pod for pod in pods if is_limited_here(pod)]
@@ -103,7 +104,7 @@ class PodLimits:
         return last.model_copy(update={"wrote": wrote})
 
     def _present(self, pod: Pod) -> dict[str, GroupLimits]:
-        """The limits of the groups that are there: containers come late, and may be gone before their pod."""
+        """Return the limits of existing groups: containers come late, and may end before their pod."""
         top = self.layout.pod_group(pod)
         there = {top, *(f"{top}/{name}" for name in self.writer.cgroups.children(top))}
         return {group: own for group, own in limits_of(pod, self.layout, self.unsaid_bytes).items() if group in there}
@@ -137,6 +138,6 @@ class PodLimits:
         )
 
     def _hard(self, group: str) -> int | None:
-        """The memory limit as the kernel has it; None where there is no such setting."""
+        """Return the memory limit as the kernel has it; None if there is no such setting."""
         limit = self.writer.cgroups.read(group, Knob.MEMORY_MAX)
         return None if limit is None else int(limit)

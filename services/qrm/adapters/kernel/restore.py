@@ -26,7 +26,7 @@ DEFAULT_SHARES = 1024
 
 
 def give_back(writer: CgroupWriter, former: FormerValues, keys: Collection[Key]) -> list[Problem]:
-    """Write what groups had before, where it is still ours to do so; what could not be written."""
+    """Restore former values of groups if Sublet wrote the current ones; return what could not be written."""
     on_record = former.of({knob for _, knob in keys})
     changes = {}
     for group, knob in keys:
@@ -66,10 +66,10 @@ def _class_settings(reclaimed: str, groups: Sequence[str]) -> Iterator[Write]:
 def restore_kubelet_groups(
     writer: CgroupWriter, layout: Layout, machine: HostMachine, pods: Sequence[Pod]
 ) -> tuple[Problem, ...]:
-    """Give every pod every CPU and memory node, then kubelet's weights and limits; what could not be written.
+    """Give every pod every CPU and memory node, then kubelet's weights and limits; return what could not be written.
 
-    Pods to which kubelet's CPU manager has given CPUs of their own are left alone, and those CPUs to them. A pod that
-    is gone meanwhile is no problem.
+    Pods with CPUs from kubelet's CPU manager are left alone, and so are those CPUs. A pod that has ended meanwhile is
+    no problem.
     """
     # Kubelet's static CPU manager writes the sets of pinned pods anew itself (docs/facts/linux-
     # cgroups.md#other-writers).

@@ -1,7 +1,7 @@
-"""How far the starts of reclaimed pods are, by the processes in their groups: the kernel knows it first.
+"""Tracks the starts of reclaimed pods by the processes in their groups, which are the earliest sign.
 
-A runtime's process that will become the container's is recognised by its name, which changes when it does.
-A container that gives itself such a name passes as one that is not there yet, and uses up its pod's budget.
+A process of the runtime that will become the container's is recognized by its name, which changes when it does. A
+container that gives itself such a name counts as not started, and uses up its pod's budget.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,15 +20,15 @@ from shared.core.text.kernel_text import key_values
 _RUNTIMES = ("runc", "crun", "youki")
 """How the names of the runtimes' own processes begin: runc's are `runc:[0:PARENT]` to `runc:[2:INIT]`."""
 _MOST_PROCESSES = 16
-"""So many of a group are looked at: while only the runtime's are there, they are few."""
+"""Most processes of a group that are read: while only the runtime's are there, they are few."""
 LIST_AGAIN_S = 2.0
-"""The groups of a started pod are listed so often, whatever their number says: one may have taken another's place
-(docs/facts/linux-cgroups.md#how-many-groups-lie-in-a-group)."""
+"""Seconds between two listings of a started pod's groups even if their number is the same, because one may have
+replaced another (docs/facts/linux-cgroups.md#how-many-groups-lie-in-a-group)."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Started:
-    """A pod that was found started, and what says that nothing has begun since."""
+    """A pod that was found started, and the signs that nothing has begun in it since."""
 
     top: str
     groups: Sequence[str]
@@ -50,15 +50,15 @@ class StartWatch:
     _pods: Sequence[Pod] = ()
     """Those of the last look."""
     _all_started: bool = False
-    """Whether all reclaimed ones of them were found started: then nobody's budget is used up."""
+    """Whether all reclaimed pods were found started: then no budget is used up."""
 
     def exempt(self, pods: Sequence[Pod], rules: StartRules, now_s: float) -> frozenset[str]:
-        """UIDs of the pods that keep what kubelet gave them.
+        """Return the UIDs of the pods that keep kubelet's values.
 
-        Where Sublet makes the groups itself, pods start in them without a runtime, and there are none.
+        If Sublet makes the groups itself, pods start in them without a runtime, and the result is empty.
 
         Raises:
-            OSError: a group is there and cannot be read.
+            OSError: a group exists and cannot be read.
         """
         if self.layout.classes:
             return frozenset()
@@ -79,7 +79,7 @@ class StartWatch:
         return self._starts.exempt(seen, rules, now_s)
 
     def _still(self, one: _Started, *, listed: bool) -> _Started | None:
-        """A started pod as it is now; None where something may have begun in it."""
+        """Return a started pod as it is now; None if something may have begun in it."""
         # Before the list: what changes in between makes the next mark another one.
         mark = self.cgroups.mark(one.top)
         if not listed and mark is not None and mark == one.mark:
@@ -105,7 +105,7 @@ class StartWatch:
         return PodStart(pod.key, how, self._cpu_s(top))
 
     def _holds(self, container: str) -> Holds:
-        """What runs in a container's group or below it, where the container has groups of its own."""
+        """Return what runs in a container's group, or below it if the container has groups of its own."""
         holds: Holds = "nothing"
         for group in self.cgroups.tree(container):
             # Split no further than needed: a busy batch pod may have thousands of processes, and one
@@ -128,5 +128,5 @@ class StartWatch:
 
 
 def process_name(host_root: Path) -> Callable[[int], str | None]:
-    """Reads the names of a host's processes; None: there is none of that number."""
+    """Return a function that reads the names of a host's processes; None for a process that does not exist."""
     return lambda pid: read_text(f"{host_root}/proc/{pid}/comm")

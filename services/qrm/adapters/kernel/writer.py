@@ -1,4 +1,5 @@
-"""The cgroup writer alone writes cgroups for qrm: it compares, writes, reads back, and names what went wrong."""
+"""The cgroup writer is the only part of qrm that writes cgroups: it compares, writes, reads back, and names what
+went wrong."""
 
 import errno
 from collections.abc import Callable, Collection, Iterable, Mapping, Set
@@ -58,10 +59,11 @@ class CgroupWriter:
                 self.cgroups.make(group)
 
     def read_tree(self, wanted: Set[str], *, below: bool = True) -> dict[str, Sets]:
-        """The top group, the wanted ones that exist, and all below these if so asked; groups that vanish are left out.
+        """Read the top group, the wanted groups that exist, and optionally all below them; groups that vanish are
+        left out.
 
-        Groups below `top` that nobody wants are somebody else's and not looked at. An empty set means on v2 that the
-        group uses its parent's: that is what is returned.
+        Other groups below `top` belong to others and are not read. On v2 an empty set means that the group uses its
+        parent's set, which is what is returned.
         """
         tree: dict[str, Sets] = {}
         # A v2 group without a set of its own uses its parent's; for the top group that is what the cgroup root grants.
@@ -91,11 +93,11 @@ class CgroupWriter:
         *,
         needed: Collection[str] | None = None,
     ) -> WriteOutcome:
-        """Write until the tree is as wanted, as far as the kernel lets us; plans anew whenever the tree has moved.
+        """Write until the tree is as wanted, as far as the kernel allows; plan again whenever the tree has changed.
 
-        `tree_now` is the tree where the caller has just read it; the one in the outcome is always read after writing.
-        A group that refuses is kept as it is, those above it make room, and it is named in the outcome. `needed` are
-        the groups (all, where nothing is said) whose absence is a problem: a pod may end at any moment.
+        `tree_now` is the tree if the caller has just read it; the tree in the outcome is always read after writing. A
+        group that refuses keeps its sets, the groups above it make room, and the outcome names it. `needed` are the
+        groups (by default all) whose absence is a problem, because a pod may end at any moment.
         """
         state = _Progress()
         tree = self.read_tree(wanted.keys()) if tree_now is None else tree_now
@@ -130,7 +132,7 @@ class CgroupWriter:
         return WriteOutcome(tree, goal, granted, state.writes, (*state.refused.values(), *missing, *ungranted))
 
     def in_force(self, wanted: Set[str], *, below: bool = True) -> WriteOutcome:
-        """What is in force now, `below` the wanted groups as well; nothing is written."""
+        """Return what is in force now, including groups `below` the wanted ones, without writing."""
         tree = self.read_tree(wanted, below=below)
         return WriteOutcome(tree, tree, self._granted(tree), 0)
 
@@ -154,7 +156,7 @@ class CgroupWriter:
         return problems
 
     def differs(self, write: Write) -> bool:
-        """Whether a setting is there and not as wanted."""
+        """Return whether a setting exists and differs from the wanted value."""
         # No file: an older kernel, or a controller that is off. There is nothing to settle, and no error in it.
         text = self.cgroups.raw(write.group, write.knob)
         return text is not None and not same(write.knob, write.value, text, self.cgroups.version)

@@ -1,7 +1,7 @@
-"""The lease client renews qrm's lease, and sees to it that a watchdog is alive.
+"""The lease client renews qrm's lease, and ensures that a watchdog is alive.
 
-On one host qrm starts the watchdog, and takes the lease and it away on a clean stop. In a pod the watchdog is a
-container of its own, which is there before the agent and after it: the lease is left to it.
+On one host qrm starts the watchdog, and removes the lease and the watchdog on a clean stop. In a pod the watchdog is a
+separate container, which exists before and after the agent, so the lease is left to it.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class LeaseClient:
     """The lease file and the watchdog's process of one state directory."""
 
     def __init__(self, state_dir: Path, host_root: Path, top: str, *, resident: bool = False) -> None:
-        """`resident`: the watchdog is a container that somebody else starts and ends."""
+        """`resident`: the watchdog is a container that qrm neither starts nor ends."""
         self._state_dir, self._host_root, self._top, self._resident = state_dir, host_root, top, resident
         self._boot = leases.boot_name(host_root)
         self._child: subprocess.Popen[bytes] | None = None
@@ -31,7 +31,7 @@ class LeaseClient:
         self._floor_text = leases.floor_text(self._floor)
 
     def left_s(self) -> float:
-        """Seconds that the lease on disk still runs; 0 where there is none of this boot."""
+        """Return the seconds that the lease on disk still runs; 0 if there is none of this boot."""
         try:
             lease = self._of_this_boot()
         except ValueError:
@@ -39,7 +39,7 @@ class LeaseClient:
         return 0.0 if lease is None else max(0.0, lease.deadline_s - leases.boottime_s())
 
     def left_behind(self) -> bool:
-        """Whether there is a lease of this boot, or one that cannot be read."""
+        """Return whether there is a lease of this boot, or an unreadable one."""
         try:
             return self._of_this_boot() is not None
         except ValueError:
@@ -72,7 +72,7 @@ class LeaseClient:
         leases.write_lease(self._state_dir / leases.FILE, lease, self._floor_text)
 
     def ensure_watchdog(self) -> None:
-        """Start a watchdog where none is alive.
+        """Start a watchdog if none is alive.
 
         Raises:
             OSError: it cannot be started; or a resident one does not run.
@@ -101,7 +101,7 @@ class LeaseClient:
         return is_locked(self._state_dir / leases.LOCK)
 
     def watchdog_fired(self) -> bool:
-        """Whether the watchdog has applied the floor since the last call; False where that cannot be known."""
+        """Return whether the watchdog has applied the floor since the last call; False if that cannot be known."""
         try:
             (self._state_dir / leases.FIRED).unlink()
         except OSError:
@@ -111,7 +111,7 @@ class LeaseClient:
     async def stop(self) -> None:
         """Remove the lease and wait until the watchdog, which an earlier qrm may have started, has ended.
 
-        A resident watchdog applies the floor once the agent has ended.
+        A resident watchdog applies the floor after the agent has ended.
         """
         if self._resident:
             return

@@ -1,8 +1,8 @@
-"""The lease file says until when the reclaimed limits hold, and which floor is written when the lease has run out.
+"""The lease file says until when the reclaimed limits hold, and which floor is written when the lease expires.
 
-qrm renews it on fresh advice; the watchdog (`services.qrm.keeper`), a process of its own, applies the floor when nobody
-does. Time is CLOCK_BOOTTIME, which both share and which goes on while the machine sleeps. Standard library only: the
-watchdog must stay small.
+qrm renews it on fresh advice; the watchdog (`services.qrm.keeper`), a separate process, applies the floor when the
+lease is not renewed. Time is CLOCK_BOOTTIME, which both share and which continues while the machine sleeps. Standard
+library only, because the watchdog must stay small.
 """
 
 import json
@@ -18,7 +18,7 @@ from shared.core.cpus.cpuset import CpuSet
 FILE = "lease.json"
 LOCK = "lease.lock"
 FIRED = "lease.fallen"
-"""Written by the watchdog when it has applied the floor: then no foreign writer has changed the sets."""
+"""Written by the watchdog when it has applied the floor, so qrm does not take the change for a foreign writer's."""
 SCHEMA = 1
 LARGEST_BYTES = 8 << 20
 """Some 100 bytes a group: a node has a few hundred."""
@@ -41,7 +41,7 @@ def boottime_s() -> float:
 
 
 def boot_name(host_root: Path) -> str:
-    """The kernel's name of this boot; empty where it has none."""
+    """Return the kernel's id of this boot; empty if it has none."""
     try:
         return (host_root / "proc/sys/kernel/random/boot_id").read_text().strip()
     except OSError:
@@ -49,7 +49,7 @@ def boot_name(host_root: Path) -> str:
 
 
 def floor_text(floor: Mapping[str, WantedSets]) -> str:
-    """A floor as it stands in the file."""
+    """Return a floor as text for the file."""
     return json.dumps(
         {
             group: {"cpus": str(want.sets.cpus), "mems": str(want.sets.mems), "rank": want.rank, "own": want.own}
@@ -59,10 +59,10 @@ def floor_text(floor: Mapping[str, WantedSets]) -> str:
 
 
 def write_lease(path: Path, lease: Lease, floor: str | None = None) -> None:
-    """Replace the lease; `floor` is the text of its floor, where that is known already.
+    """Replace the lease; `floor` is the text of its floor if that is known already.
 
     Raises:
-        OSError: it could not be written; the old one stays and runs out.
+        OSError: it could not be written; the old one stays and expires.
     """
     # Only this kernel knows the clock of `deadline_s`; the name of the boot tells a file that outlived it.
     head = json.dumps({"schema": SCHEMA, "deadline_s": lease.deadline_s, "boot": lease.boot, "top": lease.top})
@@ -72,7 +72,7 @@ def write_lease(path: Path, lease: Lease, floor: str | None = None) -> None:
 
 
 def read_lease(path: Path) -> Lease | None:
-    """The lease; None where there is none.
+    """Return the lease; None if there is none.
 
     Raises:
         ValueError: the file is not a lease of this version, or cannot be read.

@@ -26,13 +26,13 @@ class LeaseWatchdog:
         self._state_dir, self._host_root = state_dir, host_root
         self._boot = leases.boot_name(host_root)
         self._lease: leases.Lease | None = None
-        """The last one that could be read: a file that becomes unreadable must not make the lease longer."""
+        """The last readable lease: a file that becomes unreadable must not extend the lease."""
         self._applied_for: float | None = None
-        """Deadline of the lease of which the floor is in force."""
+        """Deadline of the lease whose floor is in force."""
         self._printed = ""
 
     def check(self, now_s: float) -> bool:
-        """Read the lease and apply its floor where it has run out; False once the lease is gone."""
+        """Read the lease and apply its floor if it has expired; return False once the lease is gone."""
         try:
             self._lease = leases.read_lease(self._state_dir / leases.FILE)
         except ValueError as error:
@@ -42,7 +42,8 @@ class LeaseWatchdog:
         return self._lease is not None
 
     def due_in_s(self, now_s: float) -> float:
-        """Seconds until the floor is due; infinite where there is no lease of this boot, or its floor is in force."""
+        """Return the seconds until the floor is due; infinite if there is no lease of this boot, or its floor is in
+        force."""
         lease = self._lease
         # A floor that is in force is not written again; a renewed lease has another deadline, and counts anew.
         if lease is None or lease.boot != self._boot or lease.deadline_s == self._applied_for:
@@ -77,7 +78,7 @@ class LeaseWatchdog:
 
 
 def watch_until_gone(watchdog: LeaseWatchdog, lock: Path) -> None:
-    """Watch until the lease is gone; return at once where another watchdog has the lock."""
+    """Watch until the lease is gone; return at once if another watchdog has the lock."""
     # The lock is never given back by hand: it lasts as long as the process, and no longer even after a SIGKILL.
     if acquire_lock(lock) is None:
         return

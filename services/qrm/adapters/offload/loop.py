@@ -1,4 +1,4 @@
-"""The offload loop gives memory of pods back: idle memory where that is on, page cache when memory runs short."""
+"""The offload loop returns memory of pods: idle memory if that is enabled, page cache when memory runs short."""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from shared.ports import Clock
 log = structlog.get_logger()
 
 IDLE_S = 10.0
-"""Time between two questions whether it has been switched on."""
+"""Seconds between two checks whether it was enabled."""
 
 
 @dataclass(slots=True)
@@ -37,7 +37,7 @@ class OffloadLoop:
             self._wanted.set()
 
     async def run_drops(self, pods: Callable[[], Sequence[Pod]]) -> None:
-        """Drop page cache of reclaimed pods as it is asked for, until cancelled."""
+        """Drop page cache of reclaimed pods on request, until cancelled."""
         while True:
             await self._wanted.wait()
             # Before the work, not after: an order that arrives while this one is carried out starts another turn.
@@ -50,7 +50,7 @@ class OffloadLoop:
                     _report(groups[drop.uid], done, "memory runs short")
 
     async def run(self, pods: Callable[[], Sequence[Pod]], settings: Callable[[], OffloadSettings | None]) -> None:
-        """Offload idle memory until cancelled; where there are no settings nothing is done."""
+        """Offload idle memory until cancelled; do nothing while there are no settings."""
         while True:
             now = settings()
             await self.clock.sleep(IDLE_S if now is None else now.period_s)

@@ -38,10 +38,10 @@ class ReclaimResult:
 
 
 def write_text(path: Path, text: str) -> None:
-    """Write to a file that is there; links are not followed.
+    """Write to an existing file, without following links.
 
     Raises:
-        OSError: it is not there, or the kernel refused.
+        OSError: it does not exist, or the kernel refused.
     """
     descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW)
     try:
@@ -68,7 +68,7 @@ class CgroupOffloader:
         self._paces = {group: pace for group, pace in self._paces.items() if group in present}
 
     def observe(self, group: str) -> MemoryReading:
-        """What a cgroup uses and suffers; nothing on cgroup v1, which has neither PSI nor `memory.reclaim`."""
+        """Return a cgroup's use and stalls; nothing on cgroup v1, which has neither PSI nor `memory.reclaim`."""
         if self._cgroups.version == 1:
             return MemoryReading()
         usage = self._cgroups.text(group, "memory.current") or ""

@@ -24,7 +24,7 @@ from shared.errors import Refused
 from shared.ports import Clock
 
 IDLE_S = 10.0
-"""Time between two questions whether it has been switched on."""
+"""Seconds between two checks whether it was enabled."""
 FOLDERS: Mapping[str, str] = {ROOT: "", **{name: cache_group(qos) for qos, name in GROUP_OF.items()}}
 SHOWN = 4
 

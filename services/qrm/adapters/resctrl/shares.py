@@ -41,7 +41,7 @@ class _Wanted:
     share: CacheShare
     hardware: Hardware
     steered: bool
-    """Whether somebody else writes its bandwidth."""
+    """Whether the bandwidth loop writes its bandwidth."""
 
 
 @dataclass(slots=True)
@@ -54,7 +54,7 @@ class CacheShares:
     lacking: tuple[str, ...] = ()
     """Files that a share needs and this machine does not have."""
     unheeded: tuple[str, ...] = ()
-    """What of the shares has no effect on this machine, and why."""
+    """Shares that have no effect on this machine, and why."""
     _settled: tuple[ResctrlRules, Sequence[Pod], float] | None = None
     _may_be_given: bool = True
     """Also by a life before this one."""

@@ -19,7 +19,7 @@ NO_GROUPS = frozenset({"info", "mon_data", "mon_groups"})
 
 
 def append(path: Path, text: str) -> None:
-    """Write to a file of the kernel, which takes each write for itself.
+    """Write to a kernel file that processes each write separately.
 
     Raises:
         OSError: it refuses the text.

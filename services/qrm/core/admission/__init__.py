@@ -1,1 +1,1 @@
-"""Admission says before a pod starts whether it can run here, by arranging the node with it."""
+"""Admission decides before a pod starts whether it can run here, by arranging the node with it."""

@@ -9,9 +9,9 @@ from shared.contracts.pod import Pod
 
 
 def admit(node: Node, pods: Sequence[Pod], arranged: Callable[[Node], Arrangement]) -> AdmissionTold:
-    """What would become of pods that came to a node; `arranged` is the way in which it is arranged now.
+    """Return what would become of pods that came to a node; `arranged` is the current way to arrange it.
 
-    A pod is refused where it could not be placed, and where one that runs already would lose its place to it.
+    A pod is refused if it could not be placed, or if a running pod would lose its place to it.
     """
     before = arranged(node)
     after = arranged(replace(node, pods=(*node.pods, *pods), held=before.held))

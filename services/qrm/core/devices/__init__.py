@@ -1,1 +1,1 @@
-"""What the node's devices are set to, beside the limits of groups."""
+"""Settings of the node's devices, besides the limits of groups."""

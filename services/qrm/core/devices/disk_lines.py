@@ -1,4 +1,4 @@
-"""Disk lines are what the kernel is told about one disk: its write-back throttling, and what io.cost shall hold there.
+"""Disk lines are the kernel settings of one disk: its write-back throttling, and its io.cost lines.
 
 Facts: docs/facts/katalyst-isolation.md#disks, docs/facts/linux-disks.md#write-back-throttling.
 """
@@ -13,7 +13,7 @@ Control = Literal["auto", "user"]
 
 LEAVE_WBT = -1
 WBT_US: Mapping[str, int] = {"hdd": 75_000, "virtio": 75_000, "ssd": 2_000, "nvme": 2_000}
-"""Write latency that the kernel keeps by holding back writers, by class of disk; of others it is left as it is."""
+"""Write latency that the kernel maintains by throttling writers, by class of disk; other classes stay unchanged."""
 _KINDS = (
     (re.compile(r"nvme[0-9]+n[0-9]+"), "nvme"),
     (re.compile(r"vd[a-z]+"), "virtio"),
@@ -40,7 +40,7 @@ class CostQos:
 
 @dataclass(frozen=True, slots=True)
 class CostModel:
-    """What a disk can do: bytes by second, and sequential and random operations by second."""
+    """Capacity of a disk: bytes per second, and sequential and random operations per second."""
 
     ctrl: Control = "auto"
     rbps: int = 0
@@ -53,7 +53,7 @@ class CostModel:
 
 @dataclass(frozen=True, slots=True)
 class DiskClassRules:
-    """What one class of disks is set to; None: nothing is said."""
+    """Settings of one class of disks; None: unset."""
 
     wbt_us: int | None = None
     qos: CostQos | None = None
@@ -62,7 +62,7 @@ class DiskClassRules:
 
 @dataclass(frozen=True, slots=True)
 class DiskRules:
-    """What the node's settings say of disks; nothing by default."""
+    """The node's settings for disks; empty by default."""
 
     wbt: bool = False
     cost: bool = False
@@ -71,7 +71,7 @@ class DiskRules:
     classes: Mapping[str, DiskClassRules] = field(default_factory=dict)
 
     def of(self, kind: str) -> DiskClassRules:
-        """What holds for a class of disks."""
+        """Return the rules of a class of disks."""
         return self.classes.get(kind, NOTHING_SAID)
 
 
@@ -91,7 +91,7 @@ class Disk:
 
 @dataclass(frozen=True, slots=True)
 class DiskLines:
-    """What is to be written; None: nothing, and `skipped` says why io.cost is left alone."""
+    """What must be written; None: nothing, and `skipped` says why io.cost is left alone."""
 
     wbt_us: int | None = None
     qos_line: str | None = None
@@ -108,14 +108,14 @@ def disk_kind(name: str, *, rotates: bool | None) -> str:
 
 
 def wanted_wbt(kind: str, rules: DiskRules) -> int | None:
-    """The throttling that a class of disks shall have; None: it is left as it is."""
+    """Return the throttling that a class of disks must have; None: leave it unchanged."""
     said = rules.of(kind).wbt_us
     wanted = WBT_US.get(kind) if said is None else said
     return None if not rules.wbt or wanted == LEAVE_WBT else wanted
 
 
 def disk_lines(disk: Disk, rules: DiskRules, *, cgroup_v2: bool) -> DiskLines:
-    """What is to be written for one disk."""
+    """Return what must be written for one disk."""
     wanted, own = wanted_wbt(disk.kind, rules), rules.of(disk.kind)
     wbt_us = None if wanted == disk.wbt_us else wanted
     if not rules.cost:
@@ -153,7 +153,7 @@ def model_text(number: str, model: CostModel) -> str:
 
 
 def read_lines(text: str) -> dict[str, Mapping[str, str]]:
-    """What a file of io.cost says by device number; what has not its form is passed over."""
+    """Parse a file of io.cost by device number; malformed lines are skipped."""
     found: dict[str, Mapping[str, str]] = {}
     for line in text.splitlines()[:MOST_LINES]:
         number, *words = line.split()[:MOST_WORDS] or [""]
@@ -163,7 +163,8 @@ def read_lines(text: str) -> dict[str, Mapping[str, str]]:
 
 
 def in_force(line: str, now: Mapping[str, str] | None) -> bool:
-    """Whether the kernel has what a line says; without a word of it a disk is off, and its model the kernel's own."""
+    """Return whether the kernel has what a line says; a disk without an entry is off, and uses the kernel's own
+    model."""
     wanted = dict(word.split("=") for word in line.split()[1:])
     if wanted.keys() - {"enable", "ctrl"}:
         # With figures the kernel says `user`, whatever was written (docs/facts/linux-disks.md#iocost).

@@ -1,1 +1,1 @@
-"""Isolation rules say what groups get beside CPU sets, weights and limits, and which words of a pod change that."""
+"""Isolation rules: what groups get besides CPU sets, weights and limits, and how pods' annotations change it."""

@@ -36,9 +36,9 @@ class BlockLimits:
 
 
 def limited_groups(pods: Sequence[Pod], layout: Layout) -> list[str]:
-    """The groups that have the limits of the reclaimed class: its own, as long as nobody else is in it.
+    """Return the groups that have the limits of the reclaimed class: its own group, if it holds only reclaimed pods.
 
-    Else each of its pods has them for itself: a limit of the group would hit the others.
+    Otherwise each of its pods gets the limits, because a limit of the group would also affect the others.
     """
     together = layout.reclaimed_group(pods)
     if together is not None:

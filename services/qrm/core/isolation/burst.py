@@ -1,9 +1,9 @@
 """CPU burst lets a container overdraw its quota for a moment by what it left unused before.
 
-A pod says it in either dialect. Katalyst's annotation (docs/facts/katalyst-cluster.md#qos-annotations): `static` allows
-the percent that it says, or all of the quota; `closed` none; `default`, which is also what silence means, what the
-node's settings say; `dynamic` counts as `static` here. Koordinator's (docs/facts/koordinator-isolation.md#cpu-burst):
-`cpuBurstOnly` and `auto` allow it, `none` and `cfsQuotaBurstOnly` do not. The kernel takes no more than the quota.
+A pod can set it in either dialect. Katalyst's annotation (docs/facts/katalyst-cluster.md#qos-annotations): `static`
+allows the given percentage, or the whole quota; `closed` none; `default`, like no annotation, follows the node's
+settings; `dynamic` counts as `static` here. Koordinator's (docs/facts/koordinator-isolation.md#cpu-burst):
+`cpuBurstOnly` and `auto` allow it, `none` and `cfsQuotaBurstOnly` do not. The kernel accepts at most the quota.
 """
 
 from collections.abc import Iterable
@@ -42,9 +42,10 @@ def _koordinator_percent(pod: Pod, default_percent: float) -> float:
 
 
 def burst_values(pods: Iterable[Pod], layout: Layout, default_percent: float) -> Values:
-    """The burst of every container with a limit and of its pod, where any is allowed or the pod says that none is.
+    """Return the burst of every container with a limit, and of its pod, if a burst is allowed or the pod forbids it.
 
-    Where all containers have limits the pod's group has a quota too, which would hold them without a burst of its own.
+    If all containers have limits, the pod's group has a quota too, which would throttle them without a burst of its
+    own.
     """
     values: dict[tuple[str, Knob], int] = {}
     for pod in pods:
@@ -63,8 +64,8 @@ def burst_values(pods: Iterable[Pod], layout: Layout, default_percent: float) ->
 
 
 def within_quota(burst_millis: int, quota_us: int | None) -> int:
-    """As much of a burst as the kernel takes: none without a quota, and never more than it.
+    """Return as much of a burst as the kernel accepts: none without a quota, and never more than the quota.
 
-    The kernel compares the microseconds of both, whatever the period; a burst is written as for the usual period.
+    The kernel compares the microseconds of both, whatever the period; a burst is written for the usual period.
     """
     return 0 if quota_us is None else max(0, min(burst_millis, quota_us * 1000 // PERIOD_US))

@@ -1,4 +1,4 @@
-"""Group identity tells kernels that know it whose turn it is on a CPU (`cpu.bvt_warp_ns`).
+"""Group identity sets the precedence on a CPU, on kernels that support it (`cpu.bvt_warp_ns`).
 
 Facts: docs/facts/koordinator-isolation.md#group-identity.
 """
@@ -12,7 +12,7 @@ from shared.core.cgroups.layout import Layout
 
 
 def identity_values(pods: Sequence[Pod], layout: Layout, identities: Mapping[QosClass, int]) -> Values:
-    """The identity of every pod and container by class, and of a group that holds pods of one class alone."""
+    """Return the identity of every pod and container by class, and of a group that holds pods of one class only."""
     if not identities:
         return {}
     values: dict[tuple[str, Knob], int] = {}

@@ -20,13 +20,13 @@ AUTO: Mapping[QosClass, MemoryQos] = {
     "reclaimed_cores": MemoryQos(wmark_min_adj=50),
     "system_cores": MemoryQos(wmark_ratio=0),
 }
-"""What the policy `auto` of a pod means, and what a class has whose settings say nothing."""
+"""Meaning of the policy `auto` of a pod, and the default of a class without settings."""
 _NOTHING = MemoryQos(wmark_ratio=0)
 
 
 @dataclass(frozen=True, slots=True)
 class Protection:
-    """What one group gets, in bytes; None: it is slowed down nowhere."""
+    """What one group gets, in bytes; None: it is never throttled."""
 
     min_bytes: int
     low_bytes: int
@@ -34,7 +34,7 @@ class Protection:
 
 
 def memory_values(pods: Iterable[Pod], layout: Layout, rules: NodeRules) -> Values:
-    """What pods, their containers and the groups above them shall have; nothing where memory QoS is off."""
+    """Return the values for pods, their containers and the groups above them; empty if memory QoS is off."""
     values: dict[tuple[str, Knob], int] = {}
     for pod in pods if rules.memory else ():
         qos = of_pod(pod, rules.memory)
@@ -51,9 +51,9 @@ def memory_values(pods: Iterable[Pod], layout: Layout, rules: NodeRules) -> Valu
 
 
 def of_pod(pod: Pod, rules: Mapping[QosClass, MemoryQos]) -> MemoryQos:
-    """What holds for one pod: its class's, and over it, field by field, what it says.
+    """Return the memory QoS of one pod: its class's, overridden field by field by its annotation.
 
-    A reclaimed pod has no say: it would protect memory that is lent to it.
+    The annotation of a reclaimed pod is ignored, because it would protect memory that is lent to it.
     """
     of_class = rules.get(pod.qos, _NOTHING)
     if pod.qos == "reclaimed_cores" or not pod.annotations:
@@ -69,15 +69,17 @@ def _over(qos: MemoryQos, words: MemoryWords) -> MemoryQos:
 
 
 def protected(request_bytes: int, qos: MemoryQos) -> Protection:
-    """What is never reclaimed, and what last, of a request; the kernel rounds both down to whole pages."""
+    """Return which part of a request is never reclaimed, and which is reclaimed last; the kernel rounds both down to
+    whole pages."""
     least, low = request_bytes * qos.min_percent // 100, request_bytes * qos.low_percent // 100
     return Protection(least, max(low, least) if low else 0)
 
 
 def protection(container: Container, qos: MemoryQos, machine_bytes: int, page_bytes: int = PAGE_BYTES) -> Protection:
-    """As `protected`, and where the container is slowed down: so far on its way from request to limit, in whole pages.
+    """Return the protection, and where the container is throttled: a share of the way from request to limit, in
+    whole pages.
 
-    Without a limit the machine's memory stands for it; where that is not known either it is slowed down nowhere.
+    Without a limit the machine's memory takes its place; if that is unknown as well, the container is never throttled.
     """
     request, limit = container.memory_request_bytes, container.memory_limit_bytes or machine_bytes
     own = protected(request, qos)

@@ -1,4 +1,4 @@
-"""Pod words are what Koordinator's annotations say about one pod's isolation; what cannot be read says nothing.
+"""Reads Koordinator's annotations about one pod's isolation; an unreadable annotation counts as missing.
 
 Facts: docs/facts/koordinator-isolation.md#annotations-of-a-pod.
 """
@@ -30,7 +30,7 @@ MEMORY_FIELDS: Mapping[str, tuple[str, int, int]] = {
 
 @dataclass(frozen=True, slots=True)
 class BurstWords:
-    """What `koordinator.sh/cpuBurst` says; None where it says nothing usable."""
+    """Content of `koordinator.sh/cpuBurst`; None for unusable values."""
 
     policy: BurstWord | None = None
     percent: int | None = None
@@ -42,20 +42,20 @@ class BurstWords:
 
 @dataclass(frozen=True, slots=True)
 class MemoryWords:
-    """What `koordinator.sh/memoryQOS` says; `fields` of a MemoryQos by name."""
+    """Content of `koordinator.sh/memoryQOS`: `fields` of a MemoryQos by name."""
 
     policy: MemoryWord | None = None
     fields: Mapping[str, int] = field(default_factory=dict)
 
 
 def burst_words(pod: Pod) -> BurstWords:
-    """What a pod says about CPU burst."""
+    """Return a pod's annotation about CPU burst."""
     text = pod.annotations.get(CPU_BURST)
     return _NO_BURST if text is None else _burst_words(text)
 
 
 def memory_words(pod: Pod) -> MemoryWords:
-    """What a pod says about its memory."""
+    """Return a pod's annotation about its memory."""
     text = pod.annotations.get(MEMORY_QOS)
     return _NO_MEMORY if text is None else _memory_words(text)
 

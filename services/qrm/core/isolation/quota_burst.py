@@ -1,8 +1,8 @@
-"""Quota burst lets a throttled container have more CPU time than its limit, step by step, and takes that back again.
+"""Quota burst raises the quota of a throttled container above its limit, step by step, and lowers it again.
 
-A step up needs a container that was throttled, idle CPUs in the share pool, and, where the burst has a budget, some of
-it left. A quota falls where the share pool is overloaded, the budget is spent, figures are too old, or nothing has
-throttled the container for a while. It never leaves the range from the limit to a percent of it.
+A step up requires a throttled container, idle CPUs in the share pool and, if the burst has a budget, a remaining
+budget. A quota falls if the share pool is overloaded, the budget is spent, figures are too old, or nothing has
+throttled the container for a while. It always stays between the limit and a percentage of the limit.
 
 Facts: docs/facts/koordinator-isolation.md#quotas-that-move.
 """
@@ -16,13 +16,13 @@ from shared.core.cpus.cpuset import CpuSet
 
 FULL_PERCENT = 100
 RISE_PERCENT, FALL_PERCENT = 120, 80
-"""What one step makes of a quota."""
+"""Factors of one step up and one step down."""
 COOLING_PERCENT = 90
 """From this part of the share pool's threshold on no quota rises."""
 STEP_S = 1.0
 """Shortest time between two steps."""
 STALE_S, STALE_WINDOWS = 10.0, 3
-"""A sample is too old after so long, and after so many times the span that its rates cover."""
+"""Age after which a sample is too old, in seconds and as a multiple of the span that its rates cover."""
 SPENDS_PERCENT, SAVES_PERCENT = 100, 60
 """Of its limit: a container spends its budget from the first on, and saves below the second."""
 FIRST_PART = 0.25
@@ -33,11 +33,11 @@ SharePoolState = Literal["idle", "cooling", "overloaded", "unknown", "stale"]
 
 @dataclass(frozen=True, slots=True)
 class QuotaBurstRules:
-    """What the node's settings say about quotas that move; off by default."""
+    """The node's settings about moving quotas; off by default."""
 
     enabled: bool = False
     by_annotation: bool = False
-    """Whether a pod's annotation may switch it on where it is off."""
+    """Whether a pod's annotation may enable it if it is off."""
     most_percent: int = 300
     """Most that a quota becomes, in percent of the container's limit."""
     budget_s: int = UNLIMITED
@@ -90,14 +90,14 @@ class QuotaBoost:
     quota_millis: int
     held_until_s: float
     left: float
-    """What is left of its budget; below 0 it has overdrawn."""
+    """The remaining budget; negative if it is overdrawn."""
     at_s: float
 
 
 def next_boost(
     last: QuotaBoost | None, container: BurstableContainer, pool: SharePoolState, hold_s: float, now_s: float
 ) -> QuotaBoost:
-    """The state after one step; a container that was not seen before begins at its limit."""
+    """Return the state after one step; a new container begins at its limit."""
     last = last or QuotaBoost(container.limit_millis, now_s, container.budget * FIRST_PART, now_s)
     left = _left(last, container, now_s)
     throttled = pool != "stale" and (container.throttled_ratio or 0.0) > 0
@@ -113,7 +113,7 @@ def next_boost(
 
 
 def _left(last: QuotaBoost, container: BurstableContainer, now_s: float) -> float:
-    """What is left of the budget; a use that is not known changes nothing."""
+    """Return the remaining budget; an unknown use changes nothing."""
     used_percent, change = _used_percent(container), 0.0
     if used_percent is not None:
         # No longer than a sample is believed: what came in between is not known.

@@ -1,6 +1,6 @@
-"""Whose quotas may move, what their groups shall have, and the order of the writes.
+"""Which pods' quotas may move, what their groups must have, and the order of the writes.
 
-A pod's word narrows what the node's settings allow, and never widens it: what a quota gives goes on for minutes.
+A pod's annotation narrows what the node's settings allow and never widens it, because a raised quota lasts for minutes.
 """
 
 from collections.abc import Container, Mapping, Sequence
@@ -28,13 +28,13 @@ ROUNDING_MILLIS = 10
 """By so much a runtime that goes by systemd rounds a quota up."""
 _ON = ("auto", "cfsQuotaBurstOnly")
 ContainerKey = tuple[str, str]
-"""UID of the pod and name of the container: one that starts anew has the budget that it had."""
+"""UID of the pod and name of the container: a restarted container keeps its budget."""
 
 
 def has_kubelets_quota(pod: Pod) -> bool:
-    """Whether a pod's quotas are those of its limits, and it shares CPUs with others.
+    """Return whether a pod's quotas follow its limits, and it shares CPUs with others.
 
-    Not one with CPUs of its own, nor one whose amounts kubelet does not know: Sublet itself holds that to them.
+    This excludes pods with CPUs of their own, and pods whose amounts kubelet does not know: Sublet itself limits those.
     """
     return pod.qos in ("shared_cores", "system_cores") and pod.kube_qos != "BestEffort" and not pod.as_one
 
@@ -52,7 +52,7 @@ def may_burst(pod: Pod, rules: QuotaBurstRules) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class BurstInput:
-    """What one step looks at: the newest sample, if there is any, and its age."""
+    """The input of one step: the newest sample, if any, and its age."""
 
     sample: NodeSample | None
     age_s: float | None
@@ -72,7 +72,7 @@ class QuotaBursts:
     _seen: str = ""
 
     def step(self, pods: Sequence[Pod], seen: BurstInput, rules: QuotaBurstRules, layout: Layout) -> None:
-        """One step of all quotas, where the last one is long enough ago and there is a new sample, or an old one."""
+        """Take one step of all quotas, if the last one is long enough ago and there is a new sample, or a stale one."""
         found = _containers(pods, seen.sample, rules, layout)
         # At once: a pod that has ended, or must not have it any more, waits for no step.
         boosts = {key: boost for key, boost in self._boosts.items() if key in found}
@@ -96,7 +96,7 @@ class QuotaBursts:
         return {one.group: one.within(quota) for one, quota in known if one.within(quota) > one.limit_millis}
 
     def told(self, now_s: float) -> dict[str, Any]:
-        """What each quota is and could be, and what decides on its next step."""
+        """Return each quota, its possible range, and what decides its next step."""
         rows = [
             {
                 "uid": uid,
@@ -142,7 +142,7 @@ def _readings(sample: NodeSample | None) -> dict[ContainerKey, ContainerReading]
 
 
 def _bounds(words: BurstWords, rules: QuotaBurstRules) -> tuple[int, int]:
-    """The largest percent and the budget of a pod: the smaller of its own and the node's."""
+    """Return the largest percentage and the budget of a pod: the smaller of its own and the node's."""
     most_percent = rules.most_percent if words.quota_percent is None else min(rules.most_percent, words.quota_percent)
     budgets = [budget for budget in (rules.budget_s, words.budget_s) if budget is not None and budget != UNLIMITED]
     return max(FULL_PERCENT, most_percent), min(budgets, default=UNLIMITED)
@@ -154,13 +154,13 @@ class PodQuotas:
 
     group: str
     limits: Mapping[str, int]
-    """Of each container's group, as the pod says it."""
+    """Limits of each container's group, as the pod declares them."""
     extra: Mapping[str, int]
-    """What containers' groups shall have above their limits."""
+    """What containers' groups must have above their limits."""
 
 
 def quotas_of(pod: Pod, raised: Mapping[str, int], layout: Layout) -> PodQuotas:
-    """What the groups of a pod shall have, where these quotas are raised."""
+    """Return what the groups of a pod must have with these raised quotas."""
     groups = ((layout.container_group(pod, one), one.cpu_limit_millis) for one in pod.containers)
     limits = {group: limit for group, limit in groups if group is not None and limit}
     extra = {group: raised[group] - limit for group, limit in limits.items() if group in raised}
@@ -168,9 +168,9 @@ def quotas_of(pod: Pod, raised: Mapping[str, int], layout: Layout) -> PodQuotas:
 
 
 def kubelets_quotas(quotas: PodQuotas, found: Mapping[str, int], on_record: Container[str]) -> dict[str, int]:
-    """What kubelet gave to a pod's groups, where these have so much without us as far as is on record.
+    """Return what kubelet gave to a pod's groups, as far as it is known from the values and the record.
 
-    A container above its limit that is not on record has what a life before this one gave it, and so has its pod.
+    A container above its limit without a record was raised by an earlier run, and so was its pod.
     """
     above = {
         group: found[group] - limit
@@ -185,11 +185,11 @@ def kubelets_quotas(quotas: PodQuotas, found: Mapping[str, int], on_record: Cont
 
 
 def quota_writes(quotas: PodQuotas, kubelets: Mapping[str, int], now: Mapping[str, int]) -> list[Write]:
-    """The writes that bring a pod's groups to their quotas, from those in force.
+    """Return the writes that bring a pod's groups from their current quotas to the wanted ones.
 
-    What kubelet gave is the least: a group without a quota gets none, and a container with less than its limit is
-    about to be given more by kubelet. The pod gets what its containers get together. What rises does so from the pod
-    on, what falls from the containers on: v1 refuses a container more than its pod has.
+    Kubelet's values are the minimum: a group without a quota gets none, and a container below its limit is about to get
+    more from kubelet. The pod gets the sum of its containers. A rise goes from the pod down, a fall from the containers
+    up, because v1 refuses a container more than its pod has.
     """
     goal = {
         group: kubelets[group] + quotas.extra.get(group, 0)

@@ -10,7 +10,7 @@ from shared.contracts.pod import QosClass
 from shared.core.cgroups.knobs import UNLIMITED, Knob
 
 Values = Mapping[tuple[str, Knob], int]
-"""What groups shall have, by group and knob."""
+"""What groups must have, by group and knob."""
 
 NEUTRAL: Mapping[Knob, int] = {
     Knob.CPU_BURST: 0,
@@ -23,7 +23,7 @@ NEUTRAL: Mapping[Knob, int] = {
     Knob.WMARK_MIN_ADJ: 0,
     Knob.NET_CLASS: 0,
 }
-"""What the kernel gives a new group, for every knob of these rules."""
+"""The kernel's default for a new group, for every knob of these rules."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class MemoryQos:
 
 @dataclass(frozen=True, slots=True)
 class NodeRules:
-    """What the node's settings say; nothing of it by default."""
+    """The node's settings; empty by default."""
 
     burst_percent: float = 0.0
     """How much of its quota a container may save up whose pod does not say it."""
@@ -58,13 +58,13 @@ class NodeRules:
     identities: Mapping[QosClass, int] = field(default_factory=dict)
     """Group identity by class; none: it is off."""
     machine_bytes: int = 0
-    """Memory of the machine, which is what a container without a limit may use."""
+    """Memory of the machine, which a container without a limit may use."""
     resctrl: ResctrlRules = NO_RESCTRL
     """Part of the caches and of the memory bandwidth by class."""
     disks: tuple[BlockLimits, ...] = ()
     """Limits of the reclaimed class by disk; none: they are off."""
     tuning: DiskRules = NO_DISK_RULES
-    """What whole disks are set to; nothing by default."""
+    """Settings of whole disks; empty by default."""
     net_classes: Mapping[QosClass, int] = field(default_factory=dict)
     """Ids of packets by class; none: they are off."""
 

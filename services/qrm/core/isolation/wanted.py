@@ -17,7 +17,7 @@ Key = tuple[str, Knob]
 
 
 def wanted_values(pods: Sequence[Pod], layout: Layout, rules: NodeRules) -> Values:
-    """What the groups of these pods, and those above them, shall have."""
+    """Return what the groups of these pods, and those above them, must have."""
     return {
         **burst_values(pods, layout, rules.burst_percent),
         **memory_values(pods, layout, rules),
@@ -27,7 +27,8 @@ def wanted_values(pods: Sequence[Pod], layout: Layout, rules: NodeRules) -> Valu
 
 
 def may_be_given(pods: Sequence[Pod], layout: Layout, knobs: Collection[Knob]) -> set[Key]:
-    """What isolation may have given of these knobs while these pods ran, and pods that have ended since."""
+    """Return what isolation may have changed of these knobs while these pods ran, including pods that have ended
+    since."""
     own = {layout.pod_group(pod) for pod in pods}
     containers = {layout.container_group(pod, one) for pod in pods if not pod.as_one for one in pod.containers}
     throttled = {name for name in containers if name is not None}
@@ -45,9 +46,9 @@ def may_have_quotas(pods: Sequence[Pod], layout: Layout) -> set[Key]:
 
 
 def in_order(changes: Mapping[Key, tuple[int, int]]) -> list[Key]:
-    """The changes (from, to) in an order in which a group always has what those right below it have together.
+    """Return the changes (from, to) in an order in which a group always has what its direct children have together.
 
-    What falls goes first, from the bottom up; what rises follows, from the top down.
+    Falls go first, bottom up; rises follow, top down.
     """
     falls = [key for key, (now, wanted) in changes.items() if _size(wanted) < _size(now)]
     rises = [key for key in changes if key not in set(falls)]

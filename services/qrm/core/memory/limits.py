@@ -1,6 +1,6 @@
 """Memory limits of the reclaimed class and its pods move in steps, so that no write makes the kernel kill.
 
-v1 refuses a limit below use with EBUSY and changes nothing; v2 kills at once for `memory.max`, and only slows down and
+v1 refuses a limit below use with EBUSY and changes nothing; v2 kills at once for `memory.max`, and only throttles and
 reclaims for `memory.high`. Both reclaim while the writer waits (docs/facts/linux-cgroups.md#memory-limits).
 """
 
@@ -21,7 +21,7 @@ class MemoryUse:
 
 
 def limit_steps(limit_bytes: int, use: MemoryUse, version: Version) -> list[tuple[Knob, int]]:
-    """The settings for now on the way to a limit; ask again every pass until they are the limit itself.
+    """Return the current settings on the way to a limit; ask again every pass until they equal the limit.
 
     v1: never below the use that cannot be dropped. v2: `memory.high` pushes, `memory.max` follows and never goes below
     current use. Both go down by at most `STEP_BYTES` of current use at a time, and up at once.
@@ -34,10 +34,10 @@ def limit_steps(limit_bytes: int, use: MemoryUse, version: Version) -> list[tupl
 
 
 def high_step(high_bytes: int, now_bytes: int, use: MemoryUse) -> int:
-    """The `memory.high` for now on the way to one; it stays where it is while use has not come down to it.
+    """Return the current `memory.high` on the way to the wanted one; it stays while use has not come down to it.
 
-    A step that moved with the use would be written for ever where memory cannot be reclaimed, and each write makes the
-    kernel try while the writer waits.
+    A step that followed the use would be written forever if memory cannot be reclaimed, and each write makes the kernel
+    try while the writer waits.
     """
     if high_bytes <= now_bytes < use.usage_bytes:
         return now_bytes
@@ -45,7 +45,8 @@ def high_step(high_bytes: int, now_bytes: int, use: MemoryUse) -> int:
 
 
 def in_force(limit_bytes: int, hard_bytes: int | None) -> bool:
-    """Whether a hard limit, as the kernel has it, is at most the limit asked for; a lower one is not ours to lift.
+    """Return whether a hard limit, as the kernel has it, is at most the wanted limit; a lower one is not ours to
+    lift.
 
     None: there is no such setting, and nothing is in force.
     """
@@ -53,11 +54,12 @@ def in_force(limit_bytes: int, hard_bytes: int | None) -> bool:
 
 
 def own_limit_steps(limit_bytes: int, hard_bytes: int, use: MemoryUse, version: Version) -> list[tuple[Knob, int]]:
-    """The settings for now on the way to the limit that a pod or container asked for; none where it is in force.
+    """Return the current settings on the way to the limit that a pod or container requested; empty if it is in
+    force.
 
-    Other than a class's limit it only goes down, and stays when use comes near: the kernel shall end what takes more
-    than it said. As long as more is in use, it waits above use; v2 pushes with `memory.high` meanwhile, and lets go of
-    that at the end. On v1 page cache may be in the way: there the kernel drops it, or refuses.
+    Unlike a class's limit it only goes down, and it stays when use comes near: the kernel must end what takes more than
+    it declared. While more is in use, the limit waits above the use; v2 meanwhile pushes with `memory.high`, and
+    releases that at the end. On v1 page cache may be in the way: the kernel drops it, or refuses.
     """
     if in_force(limit_bytes, hard_bytes):
         return []

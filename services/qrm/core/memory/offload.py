@@ -1,7 +1,7 @@
 """Transparent offloading decides how much idle memory a cgroup gives back now (cgroup v2, off by default).
 
-The kernel is asked to reclaim a little, again and again, as long as nobody notices: the share of time in which tasks
-stall on memory (PSI) stays below a target, and what was given back is not read in again. The closer to the target, the
+The kernel reclaims a little, again and again, as long as the workload does not notice: the share of time in which tasks
+stall on memory (PSI) stays below a target, and reclaimed memory is not read in again. The closer to the target, the
 smaller the step; above it, or when pages come back, there is a pause and a smaller stride
 (docs/facts/katalyst-memory.md#transparent-offloading).
 """
@@ -26,7 +26,7 @@ class OffloadRules:
     stride: float = 0.01
     """Part of the use that one step gives back at most."""
     most_bytes: int = 64 << 20
-    """One step is never larger: whoever asks the kernel waits for it."""
+    """Upper bound of one step, because the writer waits for the kernel."""
     least_bytes: int = 1 << 20
     """A smaller step is not worth a call."""
     keep_bytes: int = 64 << 20
@@ -48,7 +48,7 @@ class MemoryReading:
 
 @dataclass(frozen=True, slots=True)
 class OffloadPace:
-    """What is remembered of a cgroup from step to step."""
+    """What is remembered of a cgroup between steps."""
 
     boldness: float = 1.0
     """Part of the stride that is dared, above 0 and at most 1."""
@@ -68,7 +68,7 @@ class OffloadStep:
 
 
 def next_step(pace: OffloadPace, rules: OffloadRules, now_s: float, seen: MemoryReading) -> OffloadStep:
-    """What a cgroup gives back now. Nothing is given back on figures that are not known (absent is not zero)."""
+    """Return what a cgroup gives back now; nothing while figures are unknown (absent is not zero)."""
     rate = _refault_bytes_s(pace.refaults, now_s, seen.refault_pages)
     refaults = pace.refaults if seen.refault_pages is None else (now_s, seen.refault_pages)
     if seen.usage_bytes is None or seen.pressure_percent is None or rate is None:
@@ -98,14 +98,15 @@ def _backed_off(
 
 
 def _refault_bytes_s(before: tuple[float, int] | None, now_s: float, pages: int | None) -> float | None:
-    """None without two readings, and where the counter went back: its cgroup was made anew."""
+    """Return the refault rate; None without two readings, or if the counter went back because its cgroup was
+    recreated."""
     if before is None or pages is None or pages < before[1] or now_s <= before[0]:
         return None
     return (pages - before[1]) * PAGE_BYTES / (now_s - before[0])
 
 
 def pressure_percent(text: str) -> float | None:
-    """The share of the last 10 s in which some task stalled, of a pressure file; None where it says nothing."""
+    """Return the share of the last 10 s in which some task stalled, from a pressure file; None if it has none."""
     for line in text.splitlines():
         kind, *pairs = line.split()
         fields = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
@@ -116,7 +117,7 @@ def pressure_percent(text: str) -> float | None:
 
 
 def refault_pages(stat: Mapping[str, str]) -> int | None:
-    """Pages of files and swapped memory that were read in again, from a `memory.stat`; None where it has neither."""
+    """Return the file and swap pages that were read in again, from a `memory.stat`; None if it has neither."""
     told = [stat[name] for name in ("workingset_refault_anon", "workingset_refault_file") if name in stat]
     numbers = [int(value) for value in told if value.isdigit()]
     return sum(numbers) if numbers and len(numbers) == len(told) else None

@@ -22,10 +22,10 @@ RAMP_UP = "ramp-up"
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """What is known of the machine and its pods.
+    """The machine and its pods.
 
-    `held`: CPUs that pods have had so far, by UID. `pinned`: CPUs that somebody else has given away. `ramping`: UIDs
-    of shared pods that have only just come. `starting`: UIDs of reclaimed pods whose containers are being started.
+    `held`: CPUs that pods have had so far, by UID. `pinned`: CPUs that another manager has assigned. `ramping`: UIDs of
+    new shared pods. `starting`: UIDs of reclaimed pods whose containers are being started.
     """
 
     topology: Topology
@@ -65,7 +65,7 @@ class Arrangement:
 
     @property
     def held(self) -> dict[str, CpuSet]:
-        """What each pod with CPUs of its own has, for the next time."""
+        """Return what each pod with CPUs of its own has, for the next arrangement."""
         return {uid: own.cpus for uid, own in self.owned.items() if own.pool != RAMP_UP}
 
 
@@ -141,7 +141,7 @@ def _isolated(pod: Pod, request: CpuRequest | None, advised: Collection[str]) ->
 
 
 def _advised_pool(node: Node, request: CpuRequest) -> tuple[str, int] | None:
-    """The pool as the advice names it, with its NUMA node; None where it has no size of its own, or no node yet."""
+    """Return the pool as the advice names it, with its NUMA node; None if it has no size of its own, or no node yet."""
     if request.kind == "named-share":
         return request.pool, ANYWHERE
     if request.kind != "bound-share":

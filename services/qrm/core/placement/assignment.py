@@ -1,8 +1,8 @@
-"""The assignment gives pods CPUs and memory nodes of their own: dedicated, NUMA-bound, or in a pool by name.
+"""The assignment gives pods CPUs and memory nodes of their own: dedicated, NUMA-bound, or in a named pool.
 
-A pod that has CPUs keeps them: it is placed anew only where they are gone or do not fit any more, and then takes over
-what still fits (docs/facts/katalyst-cpu.md#who-takes-first). Pods that hold something come first, then by
-name; the same pods and the same machine give the same sets in whatever order they are listed.
+A pod keeps its CPUs: it is placed again only if they are gone or no longer fit, and then takes over what still fits
+(docs/facts/katalyst-cpu.md#who-takes-first). Pods that hold CPUs come first, then by name; the same pods and the same
+machine give the same sets in any order of the list.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from shared.errors import Refused
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Own sets by pod UID, and by pod (namespace/name) why it stays in its class's pool, or what it has otherwise."""
+    """Own sets by pod UID, and by pod (namespace/name) why it stays in its class's pool, or what it has instead."""
 
     owned: Mapping[str, Owned] = field(default_factory=dict)
     problems: Mapping[str, str] = field(default_factory=dict)
@@ -38,9 +38,9 @@ class Assignment:
 
 @dataclass(frozen=True, slots=True)
 class Supply:
-    """What may be given to pods: all CPUs but the reserve, and the memory of each NUMA node.
+    """What can be given to pods: all CPUs except the reserve, and the memory of each NUMA node.
 
-    A NUMA node whose memory is not named holds any request. `keep` CPUs always remain for the shared and the reclaimed
+    A NUMA node whose memory is unknown holds any request. `keep` CPUs always remain for the shared and the reclaimed
     pool together.
     """
 
@@ -82,9 +82,11 @@ def assign(
 
 
 def _turn(request: CpuRequest, held: CpuSet) -> tuple[bool, bool, bool, str, str]:
-    """Pods that have CPUs come first, so that no newcomer takes them away; before all those that need no others.
+    """Sort key of a request: pods that have CPUs come first, so that no newcomer takes them; then pods that need
+    particular CPUs.
 
-    So what is bound to CPUs by a word alone, which its author can write, gets none that a pod settled down on has.
+    A pod that is bound to CPUs only by an annotation, which its author can write, therefore gets no CPU of a settled
+    pod.
     """
     settled = bool(held) and len(held) == request.cpus
     return not settled, not held, not request.bound_cpus, request.key, request.uid
@@ -93,7 +95,7 @@ def _turn(request: CpuRequest, held: CpuSet) -> tuple[bool, bool, bool, str, str
 def _pools_asked_for(
     state: Assigning, requests: Sequence[CpuRequest]
 ) -> tuple[dict[PoolKey, list[CpuRequest]], dict[str, str]]:
-    """The pools beside the shared one with their pods, and why some pods are in none."""
+    """Return the pools besides the shared one with their pods, and why some pods are in none."""
     pools: dict[PoolKey, list[CpuRequest]] = {}
     problems: dict[str, str] = {}
     for request in (r for r in requests if r.kind in ("bound-share", "named-share")):
@@ -109,9 +111,10 @@ def _pools_asked_for(
 def bind_reclaimed(
     topology: Topology, requests: Sequence[CpuRequest], pool: CpuSet, held: Mapping[str, CpuSet]
 ) -> Assignment:
-    """Bind reclaimed pods that ask for it to the reclaimed pool's CPUs of one NUMA node, which the pool keeps.
+    """Bind reclaimed pods that request it to the reclaimed pool's CPUs of one NUMA node, which the pool keeps.
 
-    A pod stays on its node for as long as the pool has a CPU there; else it gets the node where the pool has the most.
+    A pod stays on its node for as long as the pool has a CPU there; otherwise it gets the node where the pool has the
+    most.
     """
     owned, problems = {}, {}
     inside = {numa: cpus & pool for numa, cpus in topology.numas.items()}
@@ -129,7 +132,7 @@ def bind_reclaimed(
 def _bound_node(
     state: Assigning, request: CpuRequest, pools: Mapping[PoolKey, Sequence[CpuRequest]]
 ) -> tuple[int, ...]:
-    """The one NUMA node of a bound shared pod: the one it has, else the one with the most room.
+    """Return the one NUMA node of a bound shared pod: its current one, otherwise the one with the most room.
 
     Raises:
         Refused: `not_enough_cpus`, no node holds it.
@@ -156,7 +159,8 @@ def _share_out(
     pools: Mapping[PoolKey, Sequence[CpuRequest]],
     sizes: Mapping[PoolKey, int],
 ) -> None:
-    """The CPUs of the pools of one NUMA node, or of those bound to none. A pool grows and shrinks from what it has."""
+    """Assign the CPUs of the pools of one NUMA node, or of the unbound pools. A pool grows and shrinks from what it
+    has."""
     inside = state.free if not numas else state.inside(numas[0])
     held = {
         key: CpuSet(_mask(state.held.get(member.uid, CpuSet()) & inside for member in members))

@@ -1,10 +1,10 @@
-"""A bind policy says how the CPUs of an LSE or LSR pod lie on cores, and beside whom.
+"""A bind policy says how the CPUs of an LSE or LSR pod lie on cores, and next to whom.
 
 Facts: docs/facts/koordinator-cpus.md#resource-spec.
 
-A policy is a part of the free CPUs from which all ways of taking take, and a law that the result holds to. So a policy
-that is required is never broken: where no set holds to it the pod has none. Of preferences the one for neighbours is
-given up first, then the one for cores, and what was given up is said for as long as it lasts.
+A policy restricts the free CPUs from which all strategies take, and checks the result. A required policy is therefore
+never broken: without a suitable set the pod gets no CPUs. Of preferences, the one about neighbours is given up first,
+then the one about cores, and what was given up is reported for as long as it lasts.
 """
 
 from collections.abc import Iterator, Mapping
@@ -27,7 +27,7 @@ class BindAttempt:
 
 
 def attempts(topology: Topology, free: CpuSet, binding: CpuBinding, others: Neighbours) -> Iterator[BindAttempt]:
-    """What to try, the best first; without a required policy the last one is everything that is free."""
+    """Return the attempts, the best first; without a required policy the last one is everything that is free."""
     apart = free - _kept_away(topology, binding.exclusive, others)
     policies = [binding.policy] if binding.required or binding.policy is None else [binding.policy, None]
     for policy in policies:
@@ -36,7 +36,7 @@ def attempts(topology: Topology, free: CpuSet, binding: CpuBinding, others: Neig
 
 
 def holds(topology: Topology, cpus: CpuSet, policy: CpuBindPolicy | None) -> bool:
-    """Whether a set of CPUs is as the policy says."""
+    """Return whether a set of CPUs satisfies the policy."""
     cores = [core for core in topology.cores.values() if core & cpus]
     match policy:
         case "FullPCPUs":
@@ -48,7 +48,7 @@ def holds(topology: Topology, cpus: CpuSet, policy: CpuBindPolicy | None) -> boo
 
 
 def unmet(topology: Topology, cpus: CpuSet, binding: CpuBinding, others: Neighbours) -> tuple[str, ...]:
-    """What of a pod's preferences its CPUs are not, in words."""
+    """Return which of a pod's preferences its CPUs do not satisfy, in words."""
     words = list(binding.unread)
     if not holds(topology, cpus, binding.policy):
         words.append(f"preferredCPUBindPolicy {binding.policy}: no free CPUs are such, it has {cpus}")

@@ -17,7 +17,7 @@ NOT_ENOUGH_WHOLE_CORES = "not_enough_whole_cores"
 
 
 def whole_cpus(cores: float) -> int:
-    """The CPUs that hold so many cores; a rounding error of the sum is no CPU of its own."""
+    """Return the CPUs that hold so many cores; a rounding error of the sum adds no CPU."""
     return math.ceil(cores - 1e-9)
 
 
@@ -36,7 +36,7 @@ class DedicatedRequest:
 
 
 def of_dedicated(topology: Topology, free: CpuSet, numas: Sequence[int], request: DedicatedRequest) -> CpuSet:
-    """CPUs of a dedicated pod on its NUMA nodes: all that is free there if exclusive, else by topology with L3.
+    """Return CPUs of a dedicated pod on its NUMA nodes: all free ones if exclusive, otherwise by topology with L3.
 
     Raises:
         Refused: `not_enough_whole_cores`, `not_enough_cpus`.

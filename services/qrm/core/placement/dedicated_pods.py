@@ -1,7 +1,7 @@
 """Dedicated pods get their CPUs and memory nodes, one after another.
 
-A pod that has CPUs keeps them while they fit. One that a scheduler has bound to CPUs gets these where they are free;
-all others get what their bind policy makes of the free CPUs.
+A pod keeps its CPUs while they fit. A pod that a scheduler has bound to CPUs gets these if they are free; all others
+get what their bind policy selects from the free CPUs.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ NOT_WHOLE_CORES = "not_whole_cores"
 
 @dataclass(frozen=True, slots=True)
 class Owned:
-    """What one pod runs on. `numas` is empty where it is bound to none; pods of one `pool` have the same CPUs."""
+    """What one pod runs on. `numas` is empty if it is unbound; pods of one `pool` have the same CPUs."""
 
     pool: str
     cpus: CpuSet
@@ -32,7 +32,7 @@ class Owned:
 
 @dataclass(slots=True)
 class Assigning:
-    """One run of the rules. `free` is what nobody has yet, `memory` the bytes that no bound pod has asked for."""
+    """One run of the rules. `free` are the unassigned CPUs, `memory` the bytes that no bound pod has requested."""
 
     topology: Topology
     free: CpuSet
@@ -41,10 +41,10 @@ class Assigning:
     held: Mapping[str, CpuSet]
     owned: dict[str, Owned] = field(default_factory=dict)
     apart: dict[CpuExclusivePolicy, CpuSet] = field(default_factory=dict)
-    """CPUs of the pods that want no other pod of the same exclusive policy beside them."""
+    """CPUs of the pods that allow no other pod of the same exclusive policy next to them."""
 
     def inside(self, numa: int) -> CpuSet:
-        """What is free on a NUMA node."""
+        """Return the free CPUs of a NUMA node."""
         return self.topology.numas[numa] & self.free
 
     def give(self, request: CpuRequest, own: Owned) -> None:
@@ -59,7 +59,7 @@ class Assigning:
             self.memory[numa] = self.memory.get(numa, 0) - request.memory_bytes // len(own.numas)
 
     def spare(self, cpus: CpuSet) -> CpuSet:
-        """The set itself, if enough remains for everybody else.
+        """Return the set itself, if enough remains for all others.
 
         Raises:
             Refused: `not_enough_cpus`.
@@ -97,7 +97,8 @@ def preferences_unmet(state: Assigning, requests: Sequence[CpuRequest]) -> dict[
 
 
 def _dedicated(state: Assigning, request: CpuRequest) -> Owned:
-    """CPUs for a dedicated pod: those that it has while they fit, else those that it is bound to, else the best.
+    """Return CPUs for a dedicated pod: its current ones while they fit, otherwise those it is bound to, otherwise
+    the best.
 
     Raises:
         Refused: no NUMA nodes hold it, too few CPUs would remain, or none are as it requires them.
@@ -122,7 +123,7 @@ def _dedicated(state: Assigning, request: CpuRequest) -> Owned:
 
 
 def _taken(state: Assigning, request: CpuRequest, attempt: BindAttempt, held: CpuSet) -> Owned:
-    """The CPUs of one attempt, as many of those held among them as possible.
+    """Return the CPUs of one attempt, including as many of the held ones as possible.
 
     Raises:
         Refused: no NUMA nodes hold it, too few CPUs would remain, or the CPUs are not as the policy says.

@@ -1,4 +1,4 @@
-"""Hints name the NUMA nodes that suit a pod, a list for each resource, and are merged as a topology manager does.
+"""Hints name the NUMA nodes that suit a pod, one list per resource, and are merged as a topology manager does.
 
 A provider says for one resource which sets of NUMA nodes could hold the request, and which of them it prefers; the
 merge keeps the sets that suit all. Further resources join by adding their list under their name.
@@ -21,7 +21,7 @@ class Hint:
 
 
 def hints(amounts: Mapping[int, int], need: int, *, exactly: int | None = None) -> tuple[Hint, ...]:
-    """The sets of nodes whose free amounts together cover the need; the smallest ones are preferred.
+    """Return the sets of nodes whose free amounts together cover the need; the smallest ones are preferred.
 
     Args:
         amounts: what is free on each node, in any unit (CPUs, bytes); nodes that must not be used are left out.
@@ -38,11 +38,11 @@ def hints(amounts: Mapping[int, int], need: int, *, exactly: int | None = None) 
 
 
 def merge(by_resource: Mapping[str, Sequence[Hint]], order: Mapping[int, int] | None = None) -> Hint | None:
-    """The best set of nodes that every resource agrees to; None where there is none.
+    """Return the best set of nodes that every resource accepts; None if there is none.
 
-    One hint of each resource is combined at a time: the nodes common to them, preferred where all are. Preferred goes
-    before not, fewer nodes before more, then by `order` (lower first, a node that is not named is 0), then by id. Only
-    a set that every resource offers itself counts: half of a preferred pair may hold nothing.
+    One hint of each resource is combined at a time: the nodes common to them, preferred if all are. Preferred comes
+    before not preferred, fewer nodes before more, then by `order` (lower first, 0 for unnamed nodes), then by id. Only
+    a set that every resource offers itself counts, because half of a preferred pair may hold nothing.
     """
     offered: list[Collection[tuple[int, ...]]] = [{h.numas for h in found} for found in by_resource.values()]
     merged: dict[tuple[int, ...], bool] = {}

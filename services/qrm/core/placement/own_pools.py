@@ -1,8 +1,8 @@
-"""Own pools get their sizes: the pools beside the shared one, by name, on a NUMA node, or set apart for one pod.
+"""Sizes the pools besides the shared one: named pools, pools on a NUMA node, or pools set apart for one pod.
 
-Such a pool takes CPUs away from all other pods. Therefore all of them together never have more than their pods ask for,
-whatever is advised, and the shared pool keeps what its pods ask for. A pool whose pods ask for less than one CPU is not
-made, and its pods run in the shared pool: a hundred of such pools would take a hundred CPUs.
+Such a pool takes CPUs from all other pods. All of them together therefore never have more than their pods request,
+whatever is advised, and the shared pool keeps what its pods request. A pool whose pods request less than one CPU is not
+created, and its pods run in the shared pool: a hundred of such pools would take a hundred CPUs.
 """
 
 import math
@@ -37,15 +37,15 @@ class OwnPoolSizes:
 def size_pools(
     pools: Mapping[PoolKey, Sequence[CpuRequest]], room: PoolRoom, held: Mapping[PoolKey, bool], shared_cores: float
 ) -> OwnPoolSizes:
-    """Give every pool that may have one its size.
+    """Give every eligible pool its size.
 
-    Where there are fewer CPUs than pools, pools that have some already go first, then the names decide.
+    If there are fewer CPUs than pools, pools that have some already come first, then the names decide.
 
     Args:
         pools: their pods' requests, in the sizes that are advised.
         room: what there is.
         held: which of them have CPUs already.
-        shared_cores: what the pods of the shared pool ask for.
+        shared_cores: what the pods of the shared pool request.
     """
     asked = {key: sum(member.asked for member in members) for key, members in pools.items()}
     found = OwnPoolSizes()

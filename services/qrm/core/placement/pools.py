@@ -20,7 +20,7 @@ POOLS = (RECLAIM, RESERVE, SHARE)
 NO_CPUS = CpuSet()
 
 MOST_FLOOR_CPUS = 4
-"""What reclaimed work keeps on the 48 CPUs of Katalyst's tutorial.
+"""Floor of reclaimed work on the 48 CPUs of Katalyst's tutorial.
 
 Facts: docs/facts/katalyst-cpu.md#sizes-of-the-tutorial.
 """
@@ -35,7 +35,8 @@ class Placement:
 
 
 def floor_cpus(cpus: int) -> int:
-    """CPUs that reclaimed work keeps when nothing fresh is known: a quarter of the machine, at least 1, at most 4."""
+    """Return the CPUs that reclaimed work keeps without fresh input: a quarter of the machine, at least 1, at most
+    4."""
     return min(MOST_FLOOR_CPUS, max(1, cpus // 4))
 
 
@@ -59,13 +60,13 @@ def place(
 ) -> Placement:
     """Turn advised sizes into CPUs.
 
-    The reserve pool goes first; `reserve` is its CPUs where `place_reserve` was called already. With "reclaim-first"
-    the reclaimed pool then takes its size and the shared pool gets the rest, which prints the tutorial's listings; with
+    The reserve pool comes first; `reserve` is its CPUs if `place_reserve` was called already. With "reclaim-first" the
+    reclaimed pool then takes its size and the shared pool gets the rest, which prints the tutorial's listings. With
     "share-first" the shared pool takes its size, the reclaimed pool its own from what is left, and CPUs that no pool
-    was advised go to the shared pool. When the advice says `overlap`, or gives the reclaimed pool nothing, tenants run
-    on every CPU that is not reserved and the reclaimed pool shares its own (at least one) with them: a pool never ends
-    empty. `owned` CPUs, which pods have for themselves or others have pinned, are in no pool; the reclaimed pool
-    becomes smaller by them, for the tenants' size is what tenants need.
+    was advised go to the shared pool. If the advice says `overlap`, or gives the reclaimed pool nothing, tenants run on
+    every CPU that is not reserved and the reclaimed pool shares its own (at least one) with them: a pool is never
+    empty. `owned` CPUs, which pods own or others have pinned, are in no pool; they reduce the reclaimed pool, because
+    the tenants' size is what tenants need.
 
     Raises:
         Refused: as `place_reserve`.
@@ -152,7 +153,7 @@ def _pools(share: CpuSet, reclaim: CpuSet, reserve: CpuSet) -> dict[str, CpuSet]
 
 
 def _placement(rule: str, topology: Topology, pools: Mapping[str, CpuSet], owned: CpuSet) -> Placement:
-    """The pools with their reason; `owned` CPUs are in none of them."""
+    """Return the pools with their reason; `owned` CPUs are in none of them."""
     sizes = {pool: len(pools.get(pool, NO_CPUS)) for pool in (SHARE, RECLAIM, RESERVE)}
     sizes["shared"] = len(pools[SHARE] & pools[RECLAIM])
     if owned:

@@ -7,10 +7,10 @@ from shared.errors import Refused
 
 
 def fit(requests: Mapping[str, int], available: int) -> dict[str, int]:
-    """Size pools, by name: what they ask for, or their part of what is available, at least one CPU each.
+    """Size pools, by name: what they request, or their share of what is available, at least one CPU each.
 
-    Parts are rounded up; then, as long as the sum is too large, the pools give a CPU each in turn, the largest first,
-    the name deciding between equals. Sums never exceed what is available.
+    Shares are rounded up; while the sum is too large, the pools give up a CPU each in turn, the largest first, by name
+    between equals. Sums never exceed what is available.
 
     Raises:
         Refused: `not_enough_cpus`, there are fewer CPUs than pools.

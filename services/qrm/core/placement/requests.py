@@ -1,4 +1,4 @@
-"""A request is what a pod asks for beyond its class's pool: CPUs of its own, a NUMA node, a pool by name."""
+"""A request is what a pod asks for beyond its class's pool: CPUs of its own, a NUMA node, a named pool."""
 
 import re
 from collections.abc import Collection
@@ -48,11 +48,11 @@ class CpuRequest:
     bound_cpus: CpuSet = _NO_CPUS
     """The CPUs that a scheduler has bound an LSE or LSR pod to."""
     asked_cores: float | None = None
-    """What its containers ask for, where `request_cores` is its part of what was advised."""
+    """What its containers request, if `request_cores` is its share of the advice."""
 
     @property
     def asked(self) -> float:
-        """What its containers ask for, whatever was advised."""
+        """Return what its containers request, whatever was advised."""
         return self.request_cores if self.asked_cores is None else self.asked_cores
 
     @property
@@ -75,7 +75,7 @@ def annotations_of(pod: Pod) -> PodQos:
 
 
 def request_of(pod: Pod, pools: Collection[str] | None = None) -> CpuRequest | str | None:
-    """What a pod asks for; None: nothing beyond its class's pool; a text: why what it asks for cannot be given.
+    """Return what a pod requests; None: nothing beyond its class's pool; a text: why its request cannot be met.
 
     `pools` are the names that a pod may give for its pool; None: any.
     """
@@ -114,7 +114,8 @@ def request_of(pod: Pod, pools: Collection[str] | None = None) -> CpuRequest | s
 
 
 def _kind_of(pod: Pod, pool: str | None, *, bound: bool) -> Kind | None:
-    """What kind of CPUs a pod asks for beyond its class's pool; None: nothing, or what it cannot have unbound."""
+    """Return the kind of CPUs that a pod requests beyond its class's pool; None: none, or none that it can have
+    unbound."""
     if pod.qos == "shared_cores" and not bound:
         return None if pool in (None, SHARE) else "named-share"
     return _BOUND_KINDS[pod.qos] if bound else None
@@ -139,7 +140,8 @@ def _bound_by_label(pod: Pod) -> bool:
 
 
 def _unbindable(pod: Pod, binding: CpuBinding) -> str | None:
-    """Why an LSE or LSR pod can have no CPUs of its own (docs/facts/koordinator-cpus.md#who-is-bound); None: it can."""
+    """Return why an LSE or LSR pod cannot have CPUs of its own (docs/facts/koordinator-cpus.md#who-is-bound); None
+    if it can."""
     label, millis = f"label {QOS_LABEL}: {pod.labels.get(QOS_LABEL)}", pod.cpu_request_millis
     if not millis or millis % 1000:
         more = max(1, -(-millis // 1000))

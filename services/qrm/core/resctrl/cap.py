@@ -24,7 +24,7 @@ class CapRules:
 
 
 def next_cap(cap_mb: int, max_observed_mb: int, rules: CapRules) -> int:
-    """The cap after one more observation; nothing observed says nothing of it."""
+    """Return the cap after one more observation; no observation leaves it unchanged."""
     if not max_observed_mb:
         return cap_mb
     step = int(rules.kp * (rules.target_mb - max_observed_mb))

@@ -16,7 +16,7 @@ _MILLIONTH = Fraction(1, 1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """What the cores of a domain move, in MB/s: from and to its own memory, and that of other domains."""
+    """Traffic of a domain's cores in MB/s: from and to its own memory, and that of other domains."""
 
     local_mb: int
     remote_mb: int
@@ -28,13 +28,13 @@ class Flow:
 
 
 def outgoing_targets(targets: Sequence[int], seen: Sequence[Flow], remote_limit_mb: int) -> list[int]:
-    """What the cores of each domain may move, so that at each domain's memory its target arrives.
+    """Return what the cores of each domain may move, so that each domain's memory receives its target.
 
-    What is remote is taken to spread evenly over the other domains, as far as it is now. Exact, for a domain that sends
-    half of its traffic away makes the matrix nearly singular.
+    Remote traffic is assumed to spread evenly over the other domains, as it does now. The solution is exact, because a
+    domain that sends half of its traffic away makes the matrix nearly singular.
 
     Raises:
-        Refused: more than one answer, or none, would do (`singular_flow`).
+        Refused: there is more than one answer, or none (`singular_flow`).
     """
     local = [_local_part(flow, remote_limit_mb) for flow in seen]
     spread = max(1, len(targets) - 1)

@@ -1,4 +1,5 @@
-"""Hardware is what a machine's control of caches and memory bandwidth can do, as resctrl's folder `info` tells.
+"""Hardware describes what a machine's control of caches and memory bandwidth can do, as read from resctrl's folder
+`info`.
 
 Facts: docs/facts/resctrl.md#what-the-hardware-takes.
 """
@@ -11,7 +12,7 @@ Resource = Literal["L3", "MB"]
 CACHE: Resource = "L3"
 BANDWIDTH: Resource = "MB"
 Vendor = Literal["intel", "amd"]
-"""Whose unit of bandwidth: percent (Intel, and Arm's MPAM), or eighths of GB/s (AMD, Hygon)."""
+"""Vendor of the bandwidth unit: percent (Intel, and Arm's MPAM), or eighths of GB/s (AMD, Hygon)."""
 MASK, LEAST_BITS = "L3/cbm_mask", "L3/min_cbm_bits"
 LEAST_BANDWIDTH, STEP = "MB/min_bandwidth", "MB/bandwidth_gran"
 MOST_GROUPS = ("L3/num_closids", "MB/num_closids")
@@ -19,7 +20,7 @@ COUNTERS = "L3_MON/mon_features"
 INFO_FILES = (MASK, LEAST_BITS, LEAST_BANDWIDTH, STEP, COUNTERS, *MOST_GROUPS)
 COUNTED = frozenset({"mbm_local_bytes", "mbm_total_bytes"})
 MOST_UNITS = 1 << 16
-"""More than any domain has: a root group that says more counts in MB/s (mounted with `mba_MBps`)."""
+"""More than any domain has: a root group with a larger value counts in MB/s (mounted with `mba_MBps`)."""
 MOST_NUMBER, MOST_DIGITS = 1 << 16, 16
 CPUINFO_BYTES = 4096
 EIGHTHS_VENDORS = ("AuthenticAMD", "HygonGenuine")
@@ -27,7 +28,7 @@ EIGHTHS_VENDORS = ("AuthenticAMD", "HygonGenuine")
 
 @dataclass(frozen=True, slots=True)
 class CacheHardware:
-    """What a mask of the L3 cache must keep to."""
+    """Constraints of an L3 cache mask."""
 
     domains: frozenset[int]
     mask: int
@@ -37,7 +38,7 @@ class CacheHardware:
 
 @dataclass(frozen=True, slots=True)
 class BandwidthHardware:
-    """What a bandwidth must keep to, in the kernel's unit."""
+    """Constraints of a bandwidth, in the kernel's unit."""
 
     domains: frozenset[int]
     vendor: Vendor = "intel"
@@ -47,22 +48,22 @@ class BandwidthHardware:
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """What this machine controls; None: that it does not, or not in a way that is known."""
+    """What this machine controls; None: not, or not in a known way."""
 
     cache: CacheHardware | None
     bandwidth: BandwidthHardware | None
     most_groups: int | None = None
-    """Groups that there can be, the root's own among them; None: unknown."""
+    """Greatest number of groups, including the root's; None: unknown."""
     counts: bool = False
     """Whether it counts what each group moves from and to memory."""
     lacks: Mapping[str, str] = field(default_factory=dict)
-    """Why there is no cache, or no bandwidth, by resource; and what of `info` cannot be read."""
+    """Why cache or bandwidth control is missing, by resource; and unreadable parts of `info`."""
 
 
 def read_hardware(whole: Mapping[str, Mapping[int, int]], info: Mapping[str, str | None], cpuinfo: str) -> Hardware:
-    """What the root's schemata, the files of `info` and `/proc/cpuinfo` tell; what is unreadable is not used.
+    """Read the root's schemata, the files of `info` and `/proc/cpuinfo`; unreadable parts are not used.
 
-    A bound that is not known is none to guess at: the kernel would refuse what is wrong, or take what is too much.
+    An unknown bound is not guessed: the kernel would refuse a wrong value, or accept one that is too large.
     """
     lacks: dict[str, str] = {}
     cache = _cache(whole.get(CACHE, {}), info, lacks)
@@ -76,7 +77,7 @@ def read_hardware(whole: Mapping[str, Mapping[int, int]], info: Mapping[str, str
 
 
 def vendor_of(cpuinfo: str) -> Vendor:
-    """Whose unit of bandwidth holds, by the text of `/proc/cpuinfo`."""
+    """Return the vendor of the bandwidth unit, from the text of `/proc/cpuinfo`."""
     name = next((line for line in cpuinfo[:CPUINFO_BYTES].splitlines() if line.startswith("vendor_id")), "")
     return "amd" if name.rpartition(":")[2].strip() in EIGHTHS_VENDORS else "intel"
 

@@ -22,7 +22,7 @@ class PlanRules:
     remote_limit_mb: int = 15_000
     """More than this of what a domain sends away is not counted."""
     cap_percent: int = 100
-    """A setting is at least so much of what is wanted, whatever was seen; never less than 25."""
+    """Lowest setting as a percentage of what is wanted, whatever was measured; never less than 25."""
     least_ccd_mb: int = 4_000
     most_ccd_mb: int = 40_000
     """0: no bound."""
@@ -32,14 +32,14 @@ class PlanRules:
 
 @dataclass(frozen=True, slots=True)
 class GroupSeen:
-    """What a group did since the last setting."""
+    """Traffic of a group since the last setting."""
 
     flows: Sequence[Flow] = ()
     """By domain; none: not known."""
     previous: Sequence[int] = ()
     """The last settings by domain."""
     ccds: Mapping[int, Mapping[int, int]] = field(default_factory=dict)
-    """What each CCD moves, by domain."""
+    """Traffic of each CCD, by domain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +52,10 @@ class GroupPlan:
 
 
 def group_plan(group: str, targets: Sequence[int], seen: GroupSeen, rules: PlanRules) -> GroupPlan:
-    """What a group may move in each CCD.
+    """Return what a group may move in each CCD.
 
     Raises:
-        Refused: the flow between domains cannot be turned around (`singular_flow`).
+        Refused: the flow between domains cannot be inverted (`singular_flow`).
     """
     outgoing = list(targets)
     if group in rules.cross_domain:
@@ -84,7 +84,7 @@ def settings_for(wanted: Sequence[int], seen: GroupSeen, cap_percent: int) -> li
 
 
 def ccd_shares(setting: int, used: Mapping[int, int], rules: PlanRules) -> dict[int, int]:
-    """A domain's setting divided among its CCDs by the logarithm of what they use, each within its bounds."""
+    """Divide a domain's setting among its CCDs by the logarithm of their use, each within its bounds."""
     logs = {ccd: max(0, use.bit_length() - 1) for ccd, use in used.items()}
     whole = sum(logs.values())
     return {
@@ -94,7 +94,7 @@ def ccd_shares(setting: int, used: Mapping[int, int], rules: PlanRules) -> dict[
 
 
 def within(value: int, least: int, most: int) -> int:
-    """A value not above the most, where there is one, and not below the least."""
+    """Return a value not above the most, if there is one, and not below the least."""
     return max(least, min(value, most) if most else value)
 
 

@@ -18,7 +18,7 @@ STRESSED_PERCENT, AMPLE_PERCENT = 5, 20
 
 @dataclass(frozen=True, slots=True)
 class QuotaRules:
-    """What a domain has, and who goes first."""
+    """Capacity of a domain, and the precedence of groups."""
 
     capacity_mb: int
     capacity_percent: Mapping[str, int] = field(default_factory=dict)
@@ -26,25 +26,25 @@ class QuotaRules:
     active_mb: int = 1_000
     """From so much on a group is active."""
     weights: Mapping[str, int] = field(default_factory=dict)
-    """Weights of major names besides those that are built in, or in their place."""
+    """Weights of major names in addition to the built-in ones, or in their place."""
 
 
 @dataclass(frozen=True, slots=True)
 class DomainQuotas:
-    """What each group may take, and how it came about."""
+    """What each group may take, and how it was derived."""
 
     capacity_mb: int
     order: Sequence[Sequence[str]]
     """Groups of equal weight, highest first."""
     limits: Mapping[str, int]
-    """What the groups above leave."""
+    """What the higher groups leave."""
     free_mb: int
     state: DomainState
     quotas: Mapping[str, int]
 
 
 def weight(group: str, weights: Mapping[str, int]) -> int:
-    """How much a group goes before others, by what stands before the first dash of its name."""
+    """Return the precedence of a group, by the part of its name before the first dash."""
     name = f"share-{group.removeprefix('shared-')}" if group.startswith("shared-") else group
     major, *rest = name.split("-")
     base = {**WEIGHTS, **weights}.get(major)
@@ -57,7 +57,7 @@ def weight(group: str, weights: Mapping[str, int]) -> int:
 
 
 def domain_quotas(used_mb: Mapping[str, int], rules: QuotaRules) -> DomainQuotas:
-    """Share a domain out among the groups that use it."""
+    """Divide a domain among the groups that use it."""
     percents = {
         group: rules.capacity_percent.get(group, 0) for group, used in used_mb.items() if used >= rules.active_mb
     }
@@ -84,7 +84,7 @@ def _state(capacity: int, free: int) -> DomainState:
 
 
 def _reserved(order: Sequence[Sequence[str]], limits: Mapping[str, int], needed: int) -> dict[str, int]:
-    """The limits without what must be kept free, which is taken from the lowest upward."""
+    """Return the limits minus what must stay free, which is taken from the lowest group upward."""
     quotas: dict[str, int] = {}
     for equals in reversed(order):
         limit = limits[equals[0]]

@@ -10,14 +10,14 @@ from services.qrm.core.resctrl.flow import Flow
 
 MB_BYTES = 1_000_000
 MOST_MB = 1 << 20
-"""More than any L3 cache moves in a second: such a difference is none of two readings of one counter."""
+"""More than any L3 cache moves in a second: a larger difference is not between two readings of one counter."""
 LEAST_S = 0.05
 MOST_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
 class ByteCounter:
-    """What a group has moved through one L3 cache since it was made."""
+    """Bytes that a group has moved through one L3 cache since it was created."""
 
     local_bytes: int
     total_bytes: int
@@ -25,14 +25,14 @@ class ByteCounter:
 
 @dataclass(frozen=True, slots=True)
 class CounterReading:
-    """Counters by group and L3 cache; what was not told is not there."""
+    """Counters by group and L3 cache, without missing ones."""
 
     at_s: float
     counters: Mapping[str, Mapping[int, ByteCounter]]
 
 
 def read_counter(local: str | None, total: str | None) -> ByteCounter | None:
-    """The counter that two files tell; None where either says something else than a number, such as `Unavailable`."""
+    """Return the counter of two files; None if either is not a number, such as `Unavailable`."""
     numbers = [_number(text) for text in (local, total)]
     return None if numbers[0] is None or numbers[1] is None else ByteCounter(numbers[0], numbers[1])
 
@@ -43,7 +43,8 @@ def _number(text: str | None) -> int | None:
 
 
 def rates(before: CounterReading | None, now: CounterReading, groups: Iterable[str]) -> dict[str, dict[int, Flow]]:
-    """What groups moved by second between two readings; a counter that went back, or is new, tells nothing yet."""
+    """Return the bytes per second of groups between two readings; a counter that went back, or is new, has no rate
+    yet."""
     if before is None or now.at_s - before.at_s < LEAST_S:
         return {group: {} for group in groups}
     found: dict[str, dict[int, Flow]] = {}

@@ -1,4 +1,4 @@
-"""Schemata are the lines in which resctrl says, and is told, what a group may use of caches and bandwidth.
+"""Schemata are the lines that describe what a group may use of caches and bandwidth.
 
 Facts: docs/facts/resctrl.md#lines.
 """
@@ -17,7 +17,7 @@ Schemata = Mapping[str, Values]
 
 
 def read_schemata(text: str) -> Schemata:
-    """What the kernel's text says of cache and bandwidth; other lines, and what is no number, are passed over."""
+    """Parse cache and bandwidth from the kernel's text; other lines, and non-numbers, are skipped."""
     found: dict[str, dict[int, int]] = {}
     for line in text.splitlines()[:MOST_LINES]:
         name, _, rest = line.strip().partition(":")
@@ -74,10 +74,11 @@ def checked_bandwidths(line: str, bandwidth: BandwidthHardware) -> Values:
 
 
 def line_to_write(resource: Resource, values: Values, now: Schemata, hardware: Hardware) -> str | None:
-    """The line that gives a group these values, checked; None where it has them already, or the machine no such line.
+    """Return the checked line that gives a group these values; None if it has them already, or the machine has no
+    such line.
 
     Raises:
-        Refused: this machine does not take them.
+        Refused: this machine does not accept them.
     """
     line = schemata_line(resource, values)
     if resource == CACHE and hardware.cache is not None:

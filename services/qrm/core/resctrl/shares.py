@@ -22,9 +22,9 @@ DIE_EIGHTHS, ALL_EIGHTHS = 160, 2048
 
 @dataclass(frozen=True, slots=True)
 class CacheShare:
-    """One class's part: from the first to the last percent of the ways, and a percent of the bandwidth.
+    """Share of one class: from the first to the last percent of the cache ways, and a percentage of the bandwidth.
 
-    None: nothing is said of it.
+    None: unset.
     """
 
     start_percent: int | None = 0
@@ -37,7 +37,7 @@ WHOLE = CacheShare()
 
 @dataclass(frozen=True, slots=True)
 class ResctrlRules:
-    """What the node's settings say of resctrl; nothing of it by default."""
+    """The node's settings for resctrl; empty by default."""
 
     shares: Mapping[QosClass, CacheShare] = field(default_factory=dict)
     """By class; none: it is off."""
@@ -50,7 +50,7 @@ NO_RESCTRL = ResctrlRules()
 
 @dataclass(frozen=True, slots=True)
 class WantedSchemata:
-    """The values of each resource, and the resources of which the share makes none."""
+    """The values of each resource, and the resources for which the share has none."""
 
     values: Mapping[Resource, Values]
     impossible: tuple[Resource, ...] = ()
@@ -62,7 +62,7 @@ def cache_group(qos: QosClass) -> str:
 
 
 def wanted_schemata(share: CacheShare, hardware: Hardware) -> WantedSchemata:
-    """What a class gets of what this machine controls."""
+    """Return what a class gets of the resources that this machine controls."""
     values: dict[Resource, Values] = {}
     impossible: list[Resource] = []
     start, end, percent = share.start_percent, share.end_percent, share.bandwidth_percent
@@ -94,7 +94,7 @@ def ways_of(mask: int) -> int:
 
 
 def cache_mask(start_percent: int, end_percent: int, ways: int) -> int:
-    """The ways from start to end, both rounded up; 0: there is none between, or these are no percents."""
+    """Return the ways from start to end, both rounded up; 0: there is none between, or these are no percentages."""
     if not 0 <= start_percent < end_percent <= WHOLE_PERCENT:
         return 0
     start, end = (-(-ways * percent // WHOLE_PERCENT) for percent in (start_percent, end_percent))
@@ -102,7 +102,7 @@ def cache_mask(start_percent: int, end_percent: int, ways: int) -> int:
 
 
 def bandwidth_units(percent: int, vendor: Vendor) -> int:
-    """A percent of the bandwidth in the kernel's unit; 0: it is none of 1 to 100."""
+    """Return a percentage of the bandwidth in the kernel's unit; 0: it is not in 1 to 100."""
     if not 1 <= percent <= WHOLE_PERCENT:
         return 0
     if vendor == "intel":

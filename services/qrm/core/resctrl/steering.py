@@ -52,7 +52,7 @@ class SteeringState:
 
 @dataclass(frozen=True, slots=True)
 class SteeringPass:
-    """What is to be set, in MB/s by group and L3 cache, and whose counters are silent."""
+    """What must be set, in MB/s by group and L3 cache, and whose counters are silent."""
 
     state: SteeringState
     plan: Mapping[str, Mapping[int, int]]
@@ -113,7 +113,7 @@ def in_units(
 def _quotas(
     seen: Mapping[str, Sequence[Flow]], unknown: Collection[int], rules: SteeringRules
 ) -> dict[int, Mapping[str, int]]:
-    """What each group may take of the memory of each domain that is known."""
+    """Return what each group may take of the memory of each known domain."""
     known = {place for flows in seen.values() for place in range(len(flows))} - set(unknown)
     return {one: domain_quotas(_arriving(seen, one, rules.plan.cross_domain), rules.quota).quotas for one in known}
 
@@ -147,7 +147,8 @@ def _ccds(flows: Mapping[int, Flow], domains: Mapping[int, int]) -> dict[int, di
 
 
 def _arriving(seen: Mapping[str, Sequence[Flow]], domain: int, cross_domain: Iterable[str]) -> dict[str, int]:
-    """What arrives at a domain's memory by group; what is remote spreads evenly over the other domains."""
+    """Return the traffic that arrives at a domain's memory by group; remote traffic spreads evenly over the other
+    domains."""
     found = {}
     for group, flows in seen.items():
         own = flows[domain]

@@ -1,4 +1,5 @@
-"""`kept_apart` lets nobody come beside reclaimed work that is not behind tenants, because the kernel refused it."""
+"""`kept_apart` keeps other groups off the CPUs of reclaimed work that could not be put behind tenants, because the
+kernel refused it."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
@@ -10,9 +11,10 @@ from shared.core.cpus.cpuset import CpuSet
 def kept_apart(
     wanted: Mapping[str, WantedSets], tree_now: Mapping[str, Sets], unprotected: Collection[str]
 ) -> Mapping[str, WantedSets]:
-    """What is wanted, without new CPUs for these groups, and without theirs for groups that are not on them yet.
+    """Return the wanted sets, without new CPUs for these groups, and without their CPUs for groups that are not on
+    them yet.
 
-    A group that has no CPU of what it shall have moves there all the same: no set is empty.
+    A group without any CPU of its wanted set moves there all the same: no set is empty.
     """
     held = {group: _cut(wanted[group], _now(tree_now, group)) for group in unprotected if group in wanted}
     if not held:

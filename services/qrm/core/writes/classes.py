@@ -12,7 +12,7 @@ from shared.core.cpus.cpuset import CpuSet
 RECLAIMED: QosClass = "reclaimed_cores"
 _YIELDS_FIRST, _TENANT = 0, 1
 UNSAID_MILLIS = 1000
-"""What a tenant without a CPU request weighs: as much as one process outside Sublet's groups."""
+"""Weight of a tenant without a CPU request: as much as one process outside Sublet's groups."""
 
 NONE_OWNED: Mapping[str, Owned] = {}
 
@@ -24,12 +24,13 @@ def wanted_groups(
     pods: Sequence[Pod] = (),
     owned: Mapping[str, Owned] = NONE_OWNED,
 ) -> dict[str, WantedSets]:
-    """What the top group, the four class groups and, where it differs, the pods' groups shall have; `whole` is all.
+    """Return what the top group, the four class groups and, if different, the pods' groups must have; `whole` is
+    everything.
 
-    Without a reserve pool system_cores pods may run on every CPU (docs/facts/katalyst-cpu.md#cpus-at-admission). A
-    class with pods that have their own CPUs is wide enough for all of them, and then each of its pods is named;
-    containers follow their pod, and where no pod has CPUs of its own, pods follow their class. In a layout without
-    class groups every pod is named, and the groups above them are left to whoever made them.
+    Without a reserve pool, system_cores pods may run on every CPU (docs/facts/katalyst-cpu.md#cpus-at-admission). A
+    class with pods that own CPUs is wide enough for all of them, and each of its pods is named. Containers follow their
+    pod, and if no pod owns CPUs, pods follow their class. In a layout without class groups every pod is named, and the
+    groups above are left to whoever made them.
     """
     wanted = {layout.top: WantedSets(whole)} if layout.classes else {}
     for qos in QOS_CLASSES:
@@ -61,21 +62,22 @@ def pool_of(pod: Pod, owned: Mapping[str, Owned] = NONE_OWNED) -> str:
 
 
 def tenant_millis(pods: Iterable[Pod], cpus: int) -> int:
-    """Milli-cores that the tenants have asked for, at most the machine; one that says nothing counts as one core."""
+    """Return the milli-cores that the tenants requested, at most the machine; a tenant without a request counts as
+    one core."""
     asked = sum(pod.cpu_request_millis or UNSAID_MILLIS for pod in pods if pod.qos != RECLAIMED)
     return min(asked, 1000 * cpus)
 
 
 def lowest(group: str, *, has_idle: bool) -> Write:
-    """The lowest weight there is: `cpu.idle` where the kernel has it, for shares are refused while that is 1."""
+    """Return the lowest weight: `cpu.idle` if the kernel has it, because shares are refused while that is 1."""
     return Write(group, Knob.CPU_IDLE, 1) if has_idle else Write(group, Knob.CPU_SHARES, MIN_SHARES)
 
 
 def weights(cpus: int, *, asked_millis: int, has_idle: bool, top: str) -> list[Write]:
-    """The weight that the tenants asked for to the top group, the lowest there is to reclaimed work.
+    """Give the weight that the tenants requested to the top group, and the lowest weight to reclaimed work.
 
-    Processes outside Sublet's groups compete with the top group as a whole: without tenants it must weigh nothing,
-    or batch work would push aside what else runs on the host (docs/facts/linux-cgroups.md#cpu-weight).
+    Processes outside Sublet's groups compete with the top group as a whole. Without tenants its weight must be minimal,
+    or batch work would displace what else runs on the host (docs/facts/linux-cgroups.md#cpu-weight).
     """
     whole = shares_of_millis(1000 * cpus)
     tenants = [class_group(qos, top) for qos in QOS_CLASSES if qos != RECLAIMED]

@@ -1,4 +1,4 @@
-"""A foreign writer of our cgroups is noticed and named; qrm then leaves the cgroup alone.
+"""Detects and names a foreign writer of our cgroups; qrm then leaves the cgroup alone.
 
 Facts: docs/facts/linux-cgroups.md#other-writers.
 """
@@ -36,7 +36,8 @@ class ForeignWatch:
         self._conflicts = {group: times for group, times in self._conflicts.items() if group in tree}
 
     def foreign(self, now_s: float) -> frozenset[str]:
-        """Groups that were changed three times within five minutes: they are left alone until that is past."""
+        """Return the groups that were changed three times within five minutes; they are left alone until that is
+        past."""
         return frozenset(
             group
             for group, times in self._conflicts.items()

@@ -1,4 +1,4 @@
-"""Group settings say what the groups get beside their CPU and memory node sets."""
+"""Group settings: what the groups get besides their CPU and memory node sets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ from shared.core.cgroups.knobs import UNLIMITED
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """Weights, limits and the manner of moving, for one pass."""
+    """Weights, limits and page migration, for one pass."""
 
     asked_millis: int
-    """CPU that the tenants asked for, which is what the top group weighs."""
+    """CPU that the tenants requested, which becomes the weight of the top group."""
     memory_limit_bytes: int | None = None
-    """Memory limit of the reclaimed class; None leaves it as it is."""
+    """Memory limit of the reclaimed class; None leaves it unchanged."""
     quota_millis: int | None = None
     """CPU time that the reclaimed class may use; UNLIMITED takes the bound away, None leaves it."""
     isolation: NodeRules = NO_ISOLATION
-    """What groups get beside CPU sets, weights and limits."""
+    """What groups get besides CPU sets, weights and limits."""
     pod_quotas: bool | None = False
-    """Whether reclaimed pods are held to their CPU limits by quota; None leaves it as it is."""
+    """Whether reclaimed pods are limited to their CPU limits by quota; None leaves it unchanged."""
     raised_quotas: Mapping[str, int] = field(default_factory=dict)
     """Quotas of tenants' containers above their limits, by group, in milli-cores."""
     migrate: bool = False
@@ -36,9 +36,10 @@ def quota_millis(advice: PoolAdvice | None) -> int | None:
 
 
 def pod_quotas(advice: PoolAdvice | None, *, enabled: bool) -> bool | None:
-    """Whether pods have quotas of their own: not beside one of their class, which v1 would refuse to set below theirs.
+    """Return whether pods have quotas of their own: not under a quota of their class, which v1 would refuse to set
+    below theirs.
 
-    Without fresh advice it is not known whether there is one of the class.
+    Without fresh advice it is unknown whether the class has a quota.
     """
     if not enabled:
         return False

@@ -9,9 +9,9 @@ from shared.core.pods.limits import GroupLimits, limits_of
 
 
 def restore_group(group: str, own: GroupLimits, hard_bytes: int | None) -> Iterator[Write]:
-    """The settings of one group, in an order that the kernel takes.
+    """Return the settings of one group, in an order that the kernel accepts.
 
-    `hard_bytes` is its memory limit as the kernel has it, None where there is none to set: lifted, never lowered.
+    `hard_bytes` is its memory limit as the kernel has it, None if there is none to set: lifted, never lowered.
     """
     yield from restore_weight(group, own.cpu_shares)
     lifted = UNLIMITED if own.memory_bytes is None else own.memory_bytes

@@ -33,9 +33,10 @@ class Sets:
 class WantedSets:
     """The wanted sets of a cgroup. Groups below it that are not named themselves follow it.
 
-    `rank` says who yields: lower ranks give first and get last. It counts for everything below. None is for a group
-    that only holds others: it is widened before and narrowed after all of them. `own` CPUs are for this group alone:
-    the lowest rank is never on one of them, not even on its way to other CPUs, as long as there is another way.
+    `rank` orders groups by who yields: lower ranks give up CPUs first and receive them last. It applies to everything
+    below. None marks a group that only contains others: it is widened before and narrowed after all of them. `own` CPUs
+    are for this group alone: the lowest rank is never on one of them, not even on its way to other CPUs, as long as
+    there is another way.
     """
 
     sets: Sets
@@ -46,10 +47,10 @@ class WantedSets:
 def goal_sets(
     tree_now: Mapping[str, Sets], wanted: Mapping[str, WantedSets], pinned: Collection[str] = ()
 ) -> dict[str, Sets]:
-    """The wanted sets of every group in the tree; groups that follow no wanted group are left out.
+    """Return the wanted sets of every group in the tree, without groups that follow no wanted group.
 
-    `pinned` groups keep what they have (somebody else writes them, or the kernel refuses); the groups above make room
-    for them. A set that leaves its parent's is cut down to it, or becomes the parent's where nothing would remain.
+    `pinned` groups keep what they have (another program writes them, or the kernel refuses); the groups above make room
+    for them. A set that exceeds its parent's is cut down to it, or becomes the parent's if nothing would remain.
     """
     models = _models(tree_now, wanted)
     cpus, mems = _goals(tree_now, wanted, models, pinned, _cpus), _goals(tree_now, wanted, models, pinned, _mems)
@@ -59,9 +60,10 @@ def goal_sets(
 def plan_writes(
     tree_now: Mapping[str, Sets], wanted: Mapping[str, WantedSets], pinned: Collection[str] = ()
 ) -> list[Write]:
-    """The writes that bring the tree to what is wanted, in a safe order; none where everything is as it should be.
+    """Return the writes that bring the tree to what is wanted, in a safe order; empty if everything is as it should
+    be.
 
-    `tree_now` holds every group that exists, whatever its level: what the kernel says now, not what is remembered.
+    `tree_now` holds every existing group at any level: what the kernel says now, not what is remembered.
     """
     models = _models(tree_now, wanted)
     ranks = _ranks(models, wanted)

@@ -26,7 +26,7 @@ class Present:
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """What an arrangement means for the groups that are there."""
+    """What an arrangement means for the existing groups."""
 
     arrangement: Arrangement
     present: Present
@@ -45,7 +45,7 @@ class WantedGroups:
         self._asked: _Asked | None = None
 
     def present(self, pods: Sequence[Pod], members: Members, pinned: Mapping[str, CpuSet]) -> Present:
-        """The pods whose groups are there; whoever pinned a pod writes its sets."""
+        """Return the pods whose groups exist; whoever pinned a pod writes its sets."""
         last, layout = self._present, self._layout
         if pods is not last.pods or (members, pinned) != (last.members, last.pinned):
             there = {f"{home}/{name}" for home, names in zip(layout.homes, members, strict=True) for name in names}
@@ -55,7 +55,7 @@ class WantedGroups:
         return self._present
 
     def wanted(self, arrangement: Arrangement, present: Present, whole: Sets) -> dict[str, WantedSets]:
-        """What every class group shall have, and every pod's group that is there; `whole` is all that there is."""
+        """Return what every class group must have, and every existing pod group; `whole` is everything."""
         last = self._asked
         if last is None or last.arrangement is not arrangement or last.present is not present or last.whole != whole:
             # Where every pod follows its class there is no need to name it: naming costs a read of each group.

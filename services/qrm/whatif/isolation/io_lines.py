@@ -32,7 +32,7 @@ class DiskAsked(Question):
 
 
 class QosAsked(Question):
-    """A QoS of io.cost; the figures may be left out where it is off."""
+    """A QoS of io.cost; the figures may be omitted if it is off."""
 
     enable: Literal[0, 1] = 1
     ctrl: Control = "auto"
@@ -68,7 +68,7 @@ class QosAsked(Question):
 
 
 class ModelAsked(Question):
-    """A model of io.cost; the figures may be left out where it is the kernel's own."""
+    """A model of io.cost; the figures may be omitted if it is the kernel's own."""
 
     ctrl: Control = "auto"
     rbps: Figure | None = None
@@ -125,7 +125,7 @@ class IoLinesAnswer(Answer):
 
 @decision("io_lines", area="isolation", asks=IoLinesQuestion, answers=IoLinesAnswer)
 def io_lines(question: IoLinesQuestion) -> IoLinesAnswer:
-    """What to write for one disk: its write-back throttling, and the lines of io.cost."""
+    """Return what to write for one disk: its write-back throttling, and the lines of io.cost."""
     classes = {kind: one.rule() for kind, one in question.settings.items()}
     rules = DiskRules(question.wbt, question.iocost, question.check_wbt, classes)
     disk = Disk(question.device.id, question.device.class_, question.device.wbt_us)

@@ -14,7 +14,7 @@ Percent = Annotated[int, Field(ge=0, le=1000)]
 
 
 class MemoryAsked(Question):
-    """A container; null: it says nothing."""
+    """A container; null: undeclared."""
 
     name: Annotated[str, Field(max_length=253)]
     request_bytes: Amount | None = None
@@ -39,7 +39,7 @@ class ProtectionQuestion(Question):
 
 
 class ContainerProtected(Answer):
-    """What one container gets; null: it is slowed down nowhere."""
+    """What one container gets; null: it is never throttled."""
 
     name: str
     min_bytes: int

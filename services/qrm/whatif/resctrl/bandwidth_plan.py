@@ -19,7 +19,7 @@ Domains = Annotated[list[Amount], Field(max_length=64)]
 
 
 class AskedFlow(Question):
-    """What the cores of a domain move."""
+    """Traffic of a domain's cores."""
 
     local_mb: Amount
     remote_mb: Amount
@@ -59,7 +59,7 @@ class PlanQuestion(CcdBounds):
 
 
 class PlanAnswer(Answer):
-    """What is set in each domain and CCD, and the line that says so."""
+    """What is set in each domain and CCD, and the line for it."""
 
     outgoing_targets: dict[str, list[int]]
     settings: dict[str, list[int]]
@@ -97,7 +97,7 @@ def _seen(question: PlanQuestion, group: str) -> GroupSeen:
 
 
 class CapStep(Question):
-    """What the busiest CCD moved, and the plan to be bounded."""
+    """Traffic of the busiest CCD, and the plan to be bounded."""
 
     max_observed_mb: Amount
     plan: dict[Part, Amount] = {}

@@ -24,7 +24,7 @@ WHAT: dict[Resource, Literal["l3", "mba"]] = {"L3": "l3", "MB": "mba"}
 
 
 class AskedGroup(Question):
-    """A group, and what part it is to have; null: nothing is said of it."""
+    """A group, and its wanted share; null: unset."""
 
     name: str
     l3_start_percent: int | None = None
@@ -100,7 +100,7 @@ class CheckQuestion(Question):
 
 
 class CheckAnswer(Answer):
-    """What was found; null where it was not asked."""
+    """What was found; null if it was not asked for."""
 
     l3_ways: dict[int, int] | None
     mb: str | None

@@ -1,1 +1,1 @@
-"""What the node tells the cluster over the bus: its offer and uses, and the series of its pods. Pure."""
+"""What the node publishes to the cluster over the bus: its offer and use, and the series of its pods. Pure."""

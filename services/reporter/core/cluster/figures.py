@@ -34,14 +34,15 @@ from shared.contracts.sample import NodeSample, PodReading
 T = TypeVar("T")
 
 MOST_AGE_S = 60.0
-"""A figure that was not read for longer is not told. Of a container at rest nothing is read for half a minute: what it
-said then still holds."""
+"""Greatest age of a published figure. A container at rest is not read for half a minute, and its last figures still
+hold."""
 
 
 def figure_fields(
     sample: NodeSample, allocation: Allocation | None, offered: Offered | None, labels: Sequence[str]
 ) -> dict[str, Any]:
-    """All figures of a sample, as fields of the message; `labels` are the pods' that are told with them."""
+    """Return all figures of a sample, as fields of the message; `labels` are the pods' labels that are published
+    with them."""
     pods = [reading for reading in sample.pods if reading.pod.phase == "Running"]
     told = sorted(pods, key=lambda reading: reading.pod.key)[:MAX_PODS]
     node = {name: read(sample.node_reading) for name, read in NODE.items()} | offer_series(offered)
@@ -88,7 +89,7 @@ def _columns(series: Mapping[str, Callable[[T], Value]], rows: Sequence[T]) -> d
 
 
 def _told(columns: Mapping[str, tuple[Value, ...]]) -> dict[str, tuple[Value, ...]]:
-    """Without the columns in which nothing is known."""
+    """Return the columns without those in which nothing is known."""
     return {name: column for name, column in columns.items() if any(value is not None for value in column)}
 
 

@@ -1,4 +1,4 @@
-"""What each NUMA node has, what of it is not reserved, and which pods are bound to it."""
+"""What each NUMA node has, how much of it is not reserved, and which pods are bound to it."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ class NumaZone:
     numa: int
     socket: int | None
     cpus: int | None
-    """None: it has memory alone."""
+    """None: it has only memory."""
     free_cpus: int | None
-    """Those that are not reserved; None without an allocation, which says what is in force."""
+    """The unreserved CPUs; None without an allocation."""
     memory_bytes: int | None
     bound: tuple[Pod, ...] = ()
-    """Pods all of whose CPUs lie here, by name. One that spans NUMA nodes is bound to none of them: counting its
+    """Pods all of whose CPUs are here, by name. A pod that spans NUMA nodes is bound to none of them: counting its
     request here would count it twice."""
 
 
@@ -43,7 +43,7 @@ def numa_zones(sample: NodeSample, allocation: Allocation | None) -> Iterator[Nu
 
 
 def reclaimed_shares(allocation: Allocation, numas: tuple[NumaReading, ...], cpu_millis: int) -> dict[int, int]:
-    """An amount of the reclaimed CPU, shared out by the pool's CPUs on each NUMA node; empty where none is known."""
+    """Divide an amount of reclaimed CPU by the pool's CPUs on each NUMA node; empty if none is known."""
     pool = allocation.pool(RECLAIM)
     if pool is None:
         return {}

@@ -1,4 +1,4 @@
-"""The node's offer as the bus tells it: the amounts that stand on the Node, and what the node and its pods use."""
+"""The node's offer as published on the bus: the amounts on the Node, and the use of the node and its pods."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ PROD = "koord-prod"
 
 @dataclass(frozen=True, slots=True)
 class OfferNow:
-    """What is for sale at one moment. None: not known, or not offered."""
+    """What is offered at one moment. None: unknown, or not offered."""
 
     mode: NodeMode
     stale: bool
@@ -39,7 +39,7 @@ class OfferNow:
 
     @property
     def amounts(self) -> tuple[int | None, ...]:
-        """All amounts in one order; None where one is not there."""
+        """Return all amounts in one order; None for missing ones."""
         kinds = (self.reclaimed, self.batch, self.mid)
         return tuple(
             amount for one in kinds for amount in ((None, None) if one is None else (one.cpu_millis, one.memory_bytes))
@@ -56,7 +56,7 @@ class OfferNow:
 
 
 def offer_now(view: FieldView, mode: NodeMode, *, withdrawn: bool) -> OfferNow:
-    """What is offered by a view; nothing while central has taken the node's resources from sale."""
+    """Return what a view offers; nothing while central has withdrawn the node's resources."""
     applied, reclaimed = view.allocation, view.offered
     if reclaimed is None and applied is not None:
         reclaimed = Offered(applied.reclaimed_cpu_millis, applied.reclaimed_memory_bytes)
@@ -67,10 +67,11 @@ def offer_now(view: FieldView, mode: NodeMode, *, withdrawn: bool) -> OfferNow:
 
 
 def cannot_wait(said: OfferNow | None, now: OfferNow, min_rise: Offered) -> bool:
-    """Whether the offer is to be told at once: any fall, a rise that matters, coming and going, another mode.
+    """Return whether the offer must be published at once: on any fall, a rise that matters, an appearance or
+    disappearance, or another mode.
 
-    A pod that is placed on what is no longer offered would be evicted, so no fall is too small. Small rises wait, or
-    every node of a cluster would speak with every sample.
+    A pod that is placed on a withdrawn offer would be evicted, so no fall is too small. Small rises wait; otherwise
+    every node of a cluster would publish with every sample.
     """
     if said is None or (said.mode, said.stale) != (now.mode, now.stale):
         return True
@@ -88,14 +89,14 @@ def _matters(before: int | None, after: int | None, step: int) -> bool:
 
 
 def numas(view: FieldView) -> tuple[OfferedNuma, ...]:
-    """Every NUMA node that the newest sample names, without its part of the offer; nothing where there is none."""
+    """Return every NUMA node that the newest sample names, without its share of the offer; empty without a sample."""
     if view.sample is None or not view.sample_fresh:
         return ()
     return tuple(_numa(zone) for zone in list(numa_zones(view.sample, view.allocation))[:MAX_NUMAS])
 
 
 def with_shares(zones: Sequence[OfferedNuma], now: OfferNow, view: FieldView) -> tuple[OfferedNuma, ...]:
-    """The NUMA nodes with their parts of the offer, which add up to it."""
+    """Return the NUMA nodes with their shares of the offer, which add up to it."""
     applied, sample = view.allocation, view.sample
     if applied is None or sample is None or now.reclaimed is None:
         return tuple(zones)
@@ -124,7 +125,7 @@ def _millis(cpus: int | None) -> int | None:
 
 
 def uses(windows: UsageWindows, window_s: float, longer_s: Iterable[int], now_s: float) -> dict[str, Any]:
-    """What node and pods used, as fields of the message, all but its pods."""
+    """Return the use of the node, as fields of the message without its pods."""
     return {
         "window_s": window_s,
         "used": _amounts(windows.node.mean(window_s, now_s)),
@@ -137,7 +138,7 @@ def uses(windows: UsageWindows, window_s: float, longer_s: Iterable[int], now_s:
 
 
 def pod_uses(windows: UsageWindows, window_s: float, now_s: float, most: int = MAX_PODS) -> PodUses:
-    """What each pod used, by namespace and name; those beyond `most` are left out."""
+    """Return the use of each pod, by namespace and name, for at most `most` pods."""
     pods = sorted(windows.pods.values(), key=lambda kept: kept[0].key)[:most]
     used = [window.mean_parts(window_s, now_s) for _, window in pods]
     return PodUses(
@@ -166,10 +167,10 @@ def _amounts(used: UsedResources | None) -> ResourceAmounts:
 
 
 def shorter(fields: Mapping[str, Any]) -> dict[str, Any] | None:
-    """The same with half of its pods, for a message that is too long; then without NUMA nodes; None: as it is, it is
-    short.
+    """Return the same with half of its pods, for a message that is too long; then without NUMA nodes; None if it
+    cannot be shortened.
 
-    NUMA nodes that are not told are not known, which whoever places pods by them has to be careful with anyway.
+    Unpublished NUMA nodes are unknown, which a scheduler must handle anyway.
     """
     pods: PodUses = fields["pods"]
     if not pods.uids:

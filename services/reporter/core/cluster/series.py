@@ -1,7 +1,7 @@
 """The series of one node, its pools, pods and containers: which figure of a sample each one is.
 
-Names that Katalyst has mean the same here (docs/facts/katalyst-metrics.md#series-of-the-agent); the others are our own.
-CPU in cores, memory in bytes, shares in percent or from 0 to 1 as their names say. What is not measured is None.
+Katalyst's names have the same meaning here (docs/facts/katalyst-metrics.md#series-of-the-agent); the others are our
+own. CPU is in cores, memory in bytes, shares in percent or from 0 to 1 as their names say. Unmeasured values are None.
 """
 
 import re
@@ -41,13 +41,14 @@ def _waiting(pressure: Pressure | None) -> Value:
 
 
 def _wanted(*parts: float | None) -> Value:
-    """The first part is use, without which nothing is known; what waits or is held back counts like use."""
+    """Return the sum; the first part is use, without which nothing is known, and waiting or throttled demand counts
+    like use."""
     use, *rest = parts
     return None if use is None else round(use + sum(part or 0.0 for part in rest), CPU_DIGITS)
 
 
 def memory_used(one: GroupReading) -> int | None:
-    """Working set where known, else usage."""
+    """Return the working set if known, otherwise the use."""
     return one.memory_usage_bytes if one.memory_working_set_bytes is None else one.memory_working_set_bytes
 
 
@@ -70,7 +71,7 @@ NUMA: Mapping[str, Callable[[NumaReading], Value]] = {
     "numa_memory_free": lambda one: one.memory_free_bytes,
     "numa_memory_usage": lambda one: one.memory_used_bytes,
 }
-"""Beside these there is `numa_cpu_usage`, which is no figure of one NUMA node alone."""
+"""In addition there is `numa_cpu_usage`, which is not a figure of one NUMA node alone."""
 POOL: Mapping[str, Callable[[PoolReading], Value]] = {
     "node_advisor_pool_load_1min": lambda one: _cores(one.load1),
     "pool_cpu_usage": lambda one: _cores(one.cpu_usage_cores),
@@ -132,7 +133,7 @@ POD: Mapping[str, Callable[[PodReading], Value]] = {
 
 
 def offer_series(offered: Offered | None) -> dict[str, Value]:
-    """What the node offers to reclaimed pods."""
+    """Return what the node offers to reclaimed pods."""
     if offered is None:
         return {}
     return {
@@ -142,7 +143,8 @@ def offer_series(offered: Offered | None) -> dict[str, Value]:
 
 
 def label(value: str | None) -> str | None:
-    """A text as a label's value; None where it cannot be one: outside of a cluster nobody has checked it."""
+    """Return a text as a label's value; None if it cannot be one, because outside of a cluster nothing has checked
+    it."""
     return value if value is not None and len(value) <= _LONGEST and _LABEL.fullmatch(value) else None
 
 

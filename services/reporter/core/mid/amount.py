@@ -1,7 +1,8 @@
-"""What mid pods may ask for on a node: mid-cpu and mid-memory, by Koordinator's formula on one account with the rest.
+"""Computes what mid pods may request on a node: mid-cpu and mid-memory, by Koordinator's formula, out of the same
+amount as the rest.
 
-Mid pods run as tenants beside prod pods, on what those leave. The same idle CPU is offered to batch and reclaimed pods
-too. So what those were sold is taken off here, and what mid pods were sold is taken off there.
+Mid pods run as tenants next to prod pods, on what those leave. The same idle CPU is also offered to batch and reclaimed
+pods, so what was sold to those is subtracted here, and what was sold to mid pods is subtracted there.
 
 Facts: docs/facts/koordinator-batch.md#amount-of-a-mid-resource.
 """
@@ -34,7 +35,7 @@ class MidStrategy:
     cpu_at_most_percent: int = 100
     memory_at_most_percent: int = 100
     unallocated_percent: int = 0
-    """Of what no prod pod asked for, so much is offered beside what prod pods lend."""
+    """Percentage of the capacity that no prod pod requested, offered in addition to what prod pods lend."""
     static_cpu_percent: int = 0
     static_memory_percent: int = 0
 
@@ -64,7 +65,7 @@ class MidOffer:
 
 @dataclass(frozen=True, slots=True)
 class _Figures:
-    """One resource of a node: what it has, what the system takes, and how a pod is read."""
+    """One resource of a node: its capacity, the system's use, and how a pod is read."""
 
     capacity: int
     reserved: int
@@ -78,7 +79,7 @@ class _Figures:
 def mid_offer(
     sample: NodeSample, capacity: NodeCapacity, strategy: MidStrategy, reclaimable: ProdReclaimable
 ) -> MidOffer | None:
-    """What mid pods may ask for in all; None where the node's own use is not known: absent is not zero."""
+    """Return the total that mid pods may request; None if the node's own use is unknown: absent is not zero."""
     system = system_used(sample)
     if system is None:
         return None
@@ -118,7 +119,7 @@ def mid_amount(terms: MidTerms, strategy: MidStrategy, static_percent: int) -> i
 
 
 def sold_and_unused(sample: NodeSample) -> Offered:
-    """What mid pods asked for and do not use now: idle, and not to be sold to others."""
+    """Return what mid pods requested and do not use now: idle, and not for sale to others."""
     pods = [one for one in sample.pods if _counts(one) and is_mid(one.pod)]
     return Offered(
         sum(max(0, asked_cpu_millis(one.pod) - (used_cpu_millis(one) or 0)) for one in pods),

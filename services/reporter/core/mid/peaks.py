@@ -1,7 +1,7 @@
-"""What pods have used so far, as histograms whose older samples weigh less: the peaks of the past.
+"""Records the past use of pods as histograms whose older samples weigh less, and derives their peaks.
 
 A histogram has a fixed number of buckets, each a twentieth wider than the one before, and a peak is the upper bound of
-its bucket. Weights grow by what was observed and not by the clock: nothing ages while nothing is seen.
+its bucket. Weights grow with observations and not with the clock, so nothing ages while nothing is observed.
 
 Facts: docs/facts/koordinator-batch.md#prod-reclaimable.
 """
@@ -26,7 +26,7 @@ _LARGEST_EXPONENT = 100
 
 @dataclass(frozen=True, slots=True)
 class UsedAmounts:
-    """What was used at one moment, in milli-cores and bytes."""
+    """Use at one moment, in milli-cores and bytes."""
 
     cpu_millis: int
     memory_bytes: int
@@ -100,7 +100,7 @@ class UsageModel:
         self.seen_s = now_s
 
     def peak(self) -> UsedAmounts | None:
-        """What it used at most for nearly all of the time; None before the first minute is over."""
+        """Return its peak for nearly all of the time; None before the first minute is over."""
         if self._peak is None:
             cpu_millis, memory_bytes = self.cpu.peak(CPU_PEAK_SHARE), self.memory.peak(MEMORY_PEAK_SHARE)
             if cpu_millis is None or memory_bytes is None:
@@ -135,7 +135,7 @@ class UsageHistory:
             )
 
     def peak(self, name: str, *, least_minutes: float) -> UsedAmounts | None:
-        """What it used at most; None for what was not observed for so long."""
+        """Return its peak; None if it has not been observed for this long."""
         model = self.models.get(name)
         return None if model is None or model.minutes < least_minutes else model.peak()
 

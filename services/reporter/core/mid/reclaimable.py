@@ -1,7 +1,8 @@
-"""What prod pods asked for and, by their past, will not use: by each pod alone and by all together, the smaller one.
+"""Computes what prod pods requested and, according to their past, will not use: per pod and for all together, the
+smaller one.
 
-Only a shared pod lends CPU: nobody else runs on the CPUs of a dedicated pod, or of the system. A pod that has not been
-observed for long lends nothing, and neither does one that ends.
+Only a shared pod lends CPU, because no other pod runs on the CPUs of a dedicated pod or of the system. A pod that has
+not been observed for long lends nothing, and neither does one that is terminating.
 
 Facts: docs/facts/koordinator-batch.md#prod-reclaimable.
 """
@@ -23,13 +24,13 @@ SAFETY_MARGIN_PERCENT = 10
 
 @dataclass(frozen=True, slots=True)
 class PredictionRules:
-    """How long a pod must be known, and how much is added to its peak."""
+    """How long a pod must be known, and the margin on its peak."""
 
     cold_start_s: float = COLD_START_S
     safety_margin_percent: int = SAFETY_MARGIN_PERCENT
 
     def with_margin(self, amount: int) -> int:
-        """A peak as it is counted, rounded up."""
+        """Return a peak with its margin, rounded up."""
         return -(-amount * (100 + self.safety_margin_percent) // 100)
 
 
@@ -42,11 +43,11 @@ class ProdReclaimable:
     known_pods: int = 0
     new_pods: int = 0
     peak: UsedAmounts | None = None
-    """What prod pods and the system will use at most, margins and all; None where their past is too short."""
+    """Peak of prod pods and the system, with margins; None if their past is too short."""
 
 
 def used_now(sample: NodeSample) -> dict[str, UsedAmounts]:
-    """What each prod pod uses, all of them together and the system; whatever has no figure is left out."""
+    """Return the use of each prod pod, of all of them together and of the system, without unknown figures."""
     found = {
         pod.pod.uid: UsedAmounts(cpu_millis, memory_bytes)
         for pod in prod_pods(sample)
@@ -62,7 +63,7 @@ def used_now(sample: NodeSample) -> dict[str, UsedAmounts]:
 
 
 def prod_pods(sample: NodeSample) -> list[PodReading]:
-    """Pods that run, or will, beside each other as tenants of class prod, which is also that of pods without one."""
+    """Return the pods that run, or will run, as tenants of class prod, including pods without a class."""
     return [one for one in sample.pods if one.pod.phase in ("Running", "Pending") and is_prod(one.pod)]
 
 
@@ -74,7 +75,7 @@ def is_prod(pod: Pod) -> bool:
 def prod_reclaimable(
     pods: Iterable[PodReading], history: UsageHistory, allocatable: UsedAmounts, rules: PredictionRules
 ) -> ProdReclaimable:
-    """What these pods lend by their past; `allocatable` is what the node has for pods."""
+    """Return what these pods lend according to their past; `allocatable` is what the node has for pods."""
     least_minutes = rules.cold_start_s / 60
     every = [one.pod for one in pods]
     peaks = {pod.uid: history.peak(pod.uid, least_minutes=least_minutes) for pod in every}
@@ -116,10 +117,10 @@ def _peak(
     together: Iterable[UsedAmounts | None],
     rules: PredictionRules,
 ) -> UsedAmounts:
-    """The larger of two sums: of each pod's peak, and of the peak of all together with the system's.
+    """Return the larger of two sums: of each pod's peak, and of the peak of all together with the system's.
 
-    A pod that is not known counts by its request. So does the CPU of those that lend none, in both sums, for it is
-    theirs whether they use it or not.
+    An unknown pod counts with its request. So does the CPU of pods that lend none, in both sums, because it is theirs
+    whether they use it or not.
     """
     own_millis = by_pod_millis = by_pod_bytes = 0
     for pod in pods:

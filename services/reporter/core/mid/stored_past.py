@@ -1,6 +1,7 @@
-"""The past of pods as text, for the next life of the reporter: a reader that never throws, and its writer.
+"""Stores the past of pods as text for the next run of the reporter; the reader never raises.
 
-What is older than an hour, of the future, or not as it was written is no past: then everything is observed anew.
+A text that is older than an hour, from the future, or damaged counts as no past, and everything is observed again from
+the start.
 """
 
 from typing import Annotated, Literal
@@ -13,7 +14,7 @@ from shared.errors import Refused
 
 MAX_PAST_BYTES = 16 << 20
 MOST_AWAY_S = 3600.0
-"""After a longer time pods may have become others than they were, though they have the same names."""
+"""After a longer time, pods may have changed although their names are the same."""
 
 _Weight = Annotated[float, Field(gt=0, le=2.0**200, allow_inf_nan=False)]
 _Bucket = Annotated[int, Field(ge=0, le=1000)]
@@ -43,7 +44,7 @@ class _Past(_Stored):
 
 
 def past_text(history: UsageHistory, wall_s: float) -> bytes:
-    """The past as it is now; the minute that is not over is left out."""
+    """Return the current past, without the unfinished minute."""
     models = {
         name: _Model(minutes=model.minutes, cpu=_histogram(model.cpu), memory=_histogram(model.memory))
         for name, model in history.models.items()
@@ -52,7 +53,7 @@ def past_text(history: UsageHistory, wall_s: float) -> bytes:
 
 
 def past_of(text: bytes, now_s: float, wall_s: float) -> tuple[UsageHistory, str]:
-    """The past that a text tells, and why it is none; "" where it is one."""
+    """Return the past from a text, and why there is none, or ""."""
     history = UsageHistory()
     try:
         # In two steps, for JSON has no tuples.
@@ -71,7 +72,7 @@ def past_of(text: bytes, now_s: float, wall_s: float) -> tuple[UsageHistory, str
 
 
 def _checked(text: bytes) -> bytes:
-    """The same text, once it is known to be bounded and whole."""
+    """Return the same text after checking that it is bounded and complete."""
     read_json(text, what="past of the pods' use", max_bytes=MAX_PAST_BYTES)
     return text
 

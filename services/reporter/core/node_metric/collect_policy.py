@@ -1,4 +1,4 @@
-"""How a NodeMetric is collected, by its spec: whoever wrote that, it is read, and what is wrong in it is named.
+"""Reads from a NodeMetric's spec how it is collected; wrong values are named, whoever wrote them.
 
 Facts: docs/facts/koordinator-node-metric.md#spec.
 """
@@ -17,10 +17,10 @@ KnownMemoryPolicy = Literal["usageWithoutPageCache", "usageWithPageCache"]
 
 LEAST_AGGREGATE_S, LEAST_REPORT_S, LEAST_WINDOW_S = 60, 30, 60
 MOST_S = 3600
-"""What is kept for longer windows would not be bounded."""
+"""Longest window, so that the stored past is bounded."""
 MOST_WINDOWS = 8
 SAID_CHARACTERS = 60
-"""Of a value that is wrong, so many are told."""
+"""Most characters of a wrong value that are reported."""
 WHERE = "spec.metricCollectPolicy"
 
 
@@ -33,16 +33,16 @@ class CollectPolicy:
     windows_s: tuple[int, ...] = (300, 600, 1800)
     memory: MemoryCollectPolicy = "usageWithoutPageCache"
     unread: tuple[str, ...] = ()
-    """What of the spec is not followed, and what is done instead."""
+    """Parts of the spec that are not followed, and what is done instead."""
 
     @property
     def longest_s(self) -> int:
-        """For so long the node's use is kept."""
+        """Return how long the node's use is kept."""
         return max((self.aggregate_s, *self.windows_s))
 
     @property
     def collected(self) -> tuple[object, ...]:
-        """What of it says how samples are kept: where that changes, what is kept is of no use."""
+        """Return the part that decides how samples are kept; if it changes, stored samples are useless."""
         return self.aggregate_s, self.windows_s, self.memory
 
 
@@ -126,7 +126,8 @@ def _names() -> str:
 
 
 def _said(value: object) -> str:
-    """A number is not spelled out where it has more digits than anybody reads: Python refuses to at some length."""
+    """Return a value as text. A number with too many digits is not printed, because Python refuses it at some
+    length."""
     if isinstance(value, int) and abs(value) > 1 << 63:
         return "a number beyond 64 bits"
     if isinstance(value, (str, int, float)):

@@ -9,12 +9,13 @@ from shared.contracts.pod import Pod
 from shared.core.pods.koord_qos import KoordQos, PriorityClass, koord_qos_here, priority_class
 
 LEAST_CPU_MILLIS, LEAST_MEMORY_BYTES = 10, 16 << 20
-"""A change by no more is none, whatever part of the figure it is: idle pods would be written all the time."""
+"""A smaller change is ignored, whatever share of the figure it is; otherwise idle pods would be written all the
+time."""
 
 
 @dataclass(frozen=True, slots=True)
 class NodeMetricPod:
-    """What one pod uses, and as what it runs here."""
+    """Use of one pod, and its class here."""
 
     namespace: str
     name: str
@@ -25,7 +26,7 @@ class NodeMetricPod:
 
 @dataclass(frozen=True, slots=True)
 class ApplicationFigures:
-    """What one application outside of pods uses, and of which classes it is."""
+    """Use of one application outside of pods, and its classes."""
 
     name: str
     qos: KoordQos | None
@@ -43,7 +44,7 @@ class WindowFigures:
 
 @dataclass(frozen=True, slots=True)
 class NodeMetricFigures:
-    """All that a NodeMetric tells."""
+    """All figures of a NodeMetric."""
 
     node: UsedResources
     system: UsedResources
@@ -54,9 +55,9 @@ class NodeMetricFigures:
     numas: tuple[tuple[int, UsedResources], ...] = ()
     """By NUMA node, ascending; one without a figure is left out."""
     prod_reclaimable: UsedResources | None = None
-    """What prod pods asked for and, by their past, do not use; None where that is not known."""
+    """What prod pods requested and, according to their past, do not use; None if unknown."""
     prod_peak: UsedResources | None = None
-    """What prod pods and the system will use at most by their past."""
+    """Peak of prod pods and the system according to their past."""
 
     def differs(self, other: "NodeMetricFigures", percent: int) -> bool:
         """Whether pods came, went or changed class, or an amount moved by more than this percent of what it was."""
@@ -64,7 +65,7 @@ class NodeMetricFigures:
         return before.keys() != now.keys() or any(_moved(before[key], now[key], percent) for key in now)
 
     def amounts(self) -> Iterator[tuple[tuple[object, ...], UsedResources]]:
-        """Every amount with the names under which it stands."""
+        """Return every amount with the names under which it appears."""
         yield ("node",), self.node
         yield ("system",), self.system
         if self.prod_reclaimable is not None:
@@ -82,7 +83,7 @@ class NodeMetricFigures:
 
 
 def node_metric_figures(windows: UsageWindows, policy: CollectPolicy, now_s: float) -> NodeMetricFigures | None:
-    """The figures now; None where the node's own use is not known. What has no figure is left out: it is not 0."""
+    """Return the current figures; None if the node's own use is unknown. A missing figure is left out: it is not 0."""
     node, system = (window.mean(policy.aggregate_s, now_s) for window in (windows.node, windows.system))
     if node is None or system is None:
         return None

@@ -1,4 +1,5 @@
-"""What each NUMA node uses at one moment: parts of the node's CPU use, and memory that cannot be had back.
+"""Computes the use of each NUMA node at one moment: shares of the node's CPU use, and memory that cannot be
+reclaimed.
 
 Facts: docs/facts/koordinator-node-metric.md#figures.
 """
@@ -10,9 +11,9 @@ from shared.core.cpus.shares import shared_out
 
 
 def numa_cpu_millis(sample: NodeSample) -> dict[int, int]:
-    """The node's CPU use shared out by how busy the CPUs of each NUMA node are; empty where one of both is not known.
+    """Divide the node's CPU use by how busy the CPUs of each NUMA node are; empty if one of both is unknown.
 
-    Each CPU is known to a percent: as parts of what the node uses they add up, and small uses are not lost in it.
+    Each CPU is known to a percent. As shares of the node's use they add up, and small uses are not lost.
     """
     node = sample.node_reading
     busy = _busy_percent(node)

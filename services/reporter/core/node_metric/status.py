@@ -20,7 +20,7 @@ Document = dict[str, Any]
 
 
 def node_metric_status(figures: NodeMetricFigures, wall: datetime) -> Document:
-    """What `status` of the object says."""
+    """Return `status` of the object."""
     node: Document = {"nodeUsage": _resources(figures.node), "systemUsage": _resources(figures.system)}
     if figures.node_windows:
         node["aggregatedNodeUsages"] = _windows(figures.node_windows)
@@ -40,9 +40,9 @@ def node_metric_status(figures: NodeMetricFigures, wall: datetime) -> Document:
 
 
 def left_over(standing: object, written: Mapping[str, Any]) -> Document:
-    """Fields of a status that somebody else wrote and this one does not say, each as null; a merge patch of them.
+    """Return fields of a status that another writer set and this one does not, each as null; as a merge patch.
 
-    They would stay for ever beside figures that move: a peak that somebody predicted, uses of NUMA nodes.
+    They would otherwise stay forever next to current figures: a predicted peak, uses of NUMA nodes.
     """
     found: Document = {}
     for key, value in standing.items() if isinstance(standing, Mapping) else ():

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 BYTES_PER_SLOT = 24
 """A number, a sum and a time, eight bytes each."""
 COVERED_PART = 0.5
-"""Percentiles of a window of which less was measured would say something of another, shorter one."""
+"""Least measured share of a window. Percentiles of less would describe another, shorter window."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowValues:
-    """The means of a window's slots, ascending, each with the seconds that it stands for."""
+    """The means of a window's slots, ascending, each with the seconds that it covers."""
 
     values: tuple[tuple[float, float], ...]
     window_s: float
@@ -71,7 +71,7 @@ class UsageSeries:
             del self._number[:gone], self._sum[:gone], self._covered_s[:gone]
 
     def mean(self, window_s: float, now_s: float) -> float | None:
-        """By time, of what is known since so many seconds; None where nothing was measured."""
+        """Return the mean over the last seconds, weighted by time; None if nothing was measured."""
         first = (now_s - window_s) // self._slot_s
         total = covered_s = 0.0
         for number, value, seconds in zip(self._number, self._sum, self._covered_s, strict=True):
@@ -81,7 +81,7 @@ class UsageSeries:
         return total / covered_s if covered_s else None
 
     def window(self, window_s: float, now_s: float) -> WindowValues:
-        """What is known of the time since so many seconds."""
+        """Return what is known of the last seconds."""
         first = (now_s - window_s) // self._slot_s
         rows = zip(self._number, self._sum, self._covered_s, strict=True)
         return WindowValues(tuple(sorted((total / s, s) for number, total, s in rows if number > first)), window_s)

@@ -1,4 +1,5 @@
-"""What a node, its system, its pods and applications beside them used lately; each sample is one pass over all of them.
+"""Records recent use of a node, its system, its pods and other applications; each sample is one pass over all of
+them.
 
 Facts: docs/facts/koordinator-node-metric.md#figures.
 """
@@ -16,14 +17,14 @@ from shared.contracts.sample import ApplicationReading, GroupReading, NodeReadin
 
 NODE_SLOT_S = 1.0
 POD_SLOTS = 30
-"""Of pods the mean alone is told: a thirtieth of its window is fine enough, whatever the window."""
+"""For pods only the mean is reported, so a thirtieth of the window is fine enough."""
 MOST_COVERED_S = 60.0
 """A first figure after a machine slept for an hour is not taken for that hour's."""
 
 
 @dataclass(frozen=True, slots=True)
 class UsedResources:
-    """What something uses of CPU and memory."""
+    """Use of CPU and memory."""
 
     cpu_millis: int
     memory_bytes: int
@@ -60,7 +61,7 @@ class UsageWindow:
         return len(self._cpu) + len(self._memory)
 
     def add(self, reading: "_Reading", at_s: float, covered_s: float) -> None:
-        """Take the figures that are there."""
+        """Add the figures that are known."""
         if reading.cpu_millis is not None:
             self._cpu.add(reading.cpu_millis, at_s, covered_s)
         if reading.memory_bytes is not None:
@@ -71,7 +72,7 @@ class UsageWindow:
         return _both(self._cpu.mean(window_s, now_s), self._memory.mean(window_s, now_s))
 
     def mean_parts(self, window_s: float, now_s: float) -> tuple[int | None, int | None]:
-        """The means of CPU and of memory, each None where it is not known."""
+        """Return the means of CPU and of memory, each None if unknown."""
         means = (self._cpu.mean(window_s, now_s), self._memory.mean(window_s, now_s))
         cpu_millis, memory_bytes = (None if mean is None else round(mean) for mean in means)
         return cpu_millis, memory_bytes
@@ -102,7 +103,7 @@ class UsageWindows:
 
     @property
     def kept_slots(self) -> int:
-        """How many slots are kept, of which each is `BYTES_PER_SLOT` large."""
+        """Return how many slots are kept; each takes `BYTES_PER_SLOT`."""
         means = [window for _, window in (*self.pods.values(), *self.applications.values())]
         return sum(map(len, (self.node, self.system, *means, *self.numas.values())))
 
@@ -151,7 +152,7 @@ class UsageWindows:
 
 
 def _without(node: _Reading, others: Sequence[_Reading]) -> _Reading:
-    """What the node uses less what all others use; never less than nothing."""
+    """Return the node's use minus that of all others; never less than zero."""
     cpu = sum(one.cpu_millis or 0 for one in others)
     memory = sum(one.memory_bytes or 0 for one in others)
     return _Reading(

@@ -1,8 +1,9 @@
-"""Decide before each report whether this node writes its NodeMetric: whoever else writes it goes first.
+"""Decides before each report whether this node writes its NodeMetric: any other writer takes precedence.
 
-Two writers would undo each other for ever, and readers would see figures jump. So this one waits as soon as the status
-is not as it has left it, and begins again where nobody has written for some periods. Where the other comes back soon,
-the next wait is twice as long, up to an hour: turns stay rare. Who writes once a day costs a short wait each time.
+Two writers would overwrite each other forever, and readers would see figures jump. This node therefore waits as soon as
+the status is not what it wrote, and resumes when there was no other write for some periods. If the other writer returns
+soon, the next wait is twice as long, up to an hour, so turns stay rare. A writer that writes once a day causes only a
+short wait each time.
 
 Facts: docs/facts/koordinator-node-metric.md#who-writes-it.
 """
@@ -22,14 +23,14 @@ QUIET_PERIODS = 3
 LONGEST_WAIT_S = 3600.0
 """Of a wait that was doubled: while this node waits for somebody who has gone, readers see old figures."""
 SOON_WAITS = 2
-"""Who writes before this node has had its turn for so many of its last wait came back soon: the next wait is longer."""
+"""A write by another within this multiple of the last wait counts as soon: the next wait is longer."""
 MOST_MANAGERS, NAME_CHARACTERS = 64, 60
 MOMENT_CHARACTERS = 40
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTime:
-    """When a report is due, by both clocks, and how long a period is."""
+    """When a report is due, by both clocks, and the length of a period."""
 
     now_s: float
     wall: datetime
@@ -37,7 +38,7 @@ class ReportTime:
 
 
 class WriterTurn:
-    """Remembers what the status was when this node had written it, and since when somebody else writes it."""
+    """Remembers the status that this node wrote, and since when another writer has been active."""
 
     def __init__(self, manager: str) -> None:
         """`manager`: the field manager of this node's own writes."""
@@ -48,7 +49,7 @@ class WriterTurn:
         self._unanswered = False
         self._since_s = self._began_s = self._least_s = 0.0
         self.wait_s = 0.0
-        """For how long nobody may have written before this node begins again."""
+        """How long no other write may occur before this node resumes."""
         self.left_s = 0.0
         """How much of that is left, when last asked."""
         self.other = ""
@@ -63,7 +64,7 @@ class WriterTurn:
         self._left, self._before, self._unanswered = _standing(answer), None, False
 
     def is_ours(self, document: Mapping[str, Any], time: ReportTime) -> bool:
-        """Whether this node may write, by the object as it stands there now."""
+        """Return whether this node may write, given the current object."""
         found = _standing(document)
         if self._theirs is None:
             since_s = self._others_since_s(document, found, time)
@@ -90,7 +91,7 @@ class WriterTurn:
     def _others_since_s(
         self, document: Mapping[str, Any], found: tuple[str, str | None], time: ReportTime
     ) -> float | None:
-        """Since when what stands there is somebody else's; None where it is this node's, or nobody's."""
+        """Return since when the status is another writer's; None if it is this node's, or nobody's."""
         # As when this node was last given the turn, or as it has left it: nobody has written since.
         if found in (self._before, self._left):
             return None
@@ -105,7 +106,7 @@ class WriterTurn:
 
 
 def last_writers(document: Mapping[str, Any]) -> list[str]:
-    """The field managers whose `status.updateTime` stands there: every writer of a status writes that; [] if unsaid."""
+    """Return the field managers that own `status.updateTime`, which every writer of a status sets; [] if unknown."""
     meta = document.get("metadata")
     entries = meta.get("managedFields") if isinstance(meta, Mapping) else None
     return sorted(set(_owners(entries[:MOST_MANAGERS]))) if isinstance(entries, list) else []

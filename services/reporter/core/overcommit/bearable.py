@@ -1,4 +1,4 @@
-"""How often a node can sell what it has, by what its pods ask for and use.
+"""Computes how often a node can sell its resources, from what its pods request and use.
 
 Facts: docs/facts/katalyst-overcommit.md#bearable.
 """
@@ -19,7 +19,7 @@ CPU_RULES, MEMORY_RULES = LoadRules(0.6, 0.4), LoadRules(0.8, 0.8)
 
 @dataclass(frozen=True, slots=True)
 class ResourceLoad:
-    """What pods ask for and use of one resource, of what kubelet may give; `usage` None: not known."""
+    """Requests and use of one resource, relative to what kubelet may give; `usage` None: unknown."""
 
     request: float
     usage: float | None
@@ -27,9 +27,10 @@ class ResourceLoad:
 
 
 def bearable_ratio(load: ResourceLoad, rules: LoadRules) -> float:
-    """How often the resource can be sold, if further pods use of their requests what those that are there do.
+    """Return how often the resource can be sold, if further pods use as much of their requests as the present ones
+    do.
 
-    At least 1, and 1 where nothing is asked for or its use is not known: who knows nothing promises nothing.
+    At least 1, and 1 if nothing is requested or its use is unknown: without knowledge there is no promise.
     """
     if load.request <= 0 or load.allocatable <= 0 or load.usage is None:
         return 1.0

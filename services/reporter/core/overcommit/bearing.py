@@ -1,4 +1,4 @@
-"""What a node bears over time: a fall of a few seconds behind the load that makes it, a rise long after it has gone.
+"""Tracks what a node can bear over time: it falls within seconds of a load, and rises long after the load has gone.
 
 Facts: docs/facts/safety-rules.md#over-commitment-follows-load-not-spikes.
 """
@@ -14,7 +14,7 @@ PERCENTILE = 0.95
 SLOTS = 60
 """Uses that are kept of a window."""
 STEP = 0.05
-"""A ratio is told in steps: each is a write to the API server, and moves what the scheduler sees."""
+"""A ratio is reported in steps, because each is a write to the API server and changes what the scheduler sees."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,6 @@ class Bearing:
 
 
 def _requested(demand: PodsDemand, allocatable: int) -> float:
-    """The ratio below which the node would show less than its pods were sold: kubelet would refuse them anew when it
-    starts again, and no pod comes at this one either."""
+    """Return the ratio below which the node would report less than its pods were sold: kubelet would refuse them
+    when it restarts, and no new pod comes at this ratio either."""
     return math.ceil(round(demand.request / allocatable * 100, 6)) / 100 if allocatable > 0 else 1.0

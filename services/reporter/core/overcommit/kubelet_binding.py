@@ -1,4 +1,4 @@
-"""What kubelet's managers bind to pods of this node, by the checkpoints that they keep.
+"""Reads from kubelet's checkpoints what its managers bind to pods of this node.
 
 Facts: docs/facts/katalyst-overcommit.md#annotations, docs/facts/kubernetes.md#kubelets-checkpoints.
 """
@@ -19,7 +19,7 @@ POLICIES = ("none", "static")
 
 @dataclass(frozen=True, slots=True)
 class KubeletManagers:
-    """The policies of kubelet's managers, None where nobody knows, and how many CPUs are bound to pods."""
+    """The policies of kubelet's managers, None if unknown, and how many CPUs are bound to pods."""
 
     cpu_manager: str | None = None
     memory_manager: str | None = None
@@ -27,7 +27,7 @@ class KubeletManagers:
 
     @property
     def annotations(self) -> dict[str, str]:
-        """As Katalyst's agent writes them; of a manager that is not known there is none."""
+        """Return annotations as Katalyst's agent writes them, without unknown managers."""
         found = {CPU_MANAGER: self.cpu_manager, MEMORY_MANAGER: self.memory_manager}
         if binds(self.cpu_manager):
             found[GUARANTEED_CPUS] = str(self.guaranteed_cpus)
@@ -35,10 +35,10 @@ class KubeletManagers:
 
 
 def kubelet_binding(cpu: Mapping[str, Any] | None, memory: Mapping[str, Any] | None) -> KubeletManagers:
-    """What two checkpoints say; None: there is no such file.
+    """Read two checkpoints; None: there is no such file.
 
     Raises:
-        Refused: one says nothing that is known; nobody then knows what is bound.
+        Refused: one has an unknown format, so the bindings are unknown.
     """
     policy = _policy(cpu, "CPU")
     bound = 0 if cpu is None or not binds(policy) else _bound_cpus(cpu.get("entries") or {})

@@ -10,11 +10,11 @@ from shared.contracts.kube.overcommit import Resource
 from shared.contracts.sample import NodeSample
 
 Rules = Mapping[Resource, BearingRules]
-"""By resource; none: nothing is said."""
+"""Rules by resource; empty: nothing is reported."""
 
 
 class OvercommitReport:
-    """Nothing without rules; without fresh samples what was said last goes, and central waits a while."""
+    """Reports nothing without rules. Without fresh samples the last report is removed, and central waits a while."""
 
     def __init__(self, rules: Rules) -> None:
         self._read: str | None = None
@@ -28,7 +28,7 @@ class OvercommitReport:
             self.said, self._rules, self._by_resource = (), rules, _bearings(rules)
 
     def follow(self, sample: NodeSample | None, capacity: NodeCapacity | None, now_s: float) -> None:
-        """Look at the newest sample, each once; None: there is none that is new enough."""
+        """Follow the newest sample, each once; None: there is none that is new enough."""
         if sample is None or not self._rules:
             self.said = ()
             return

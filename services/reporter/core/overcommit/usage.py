@@ -1,6 +1,6 @@
-"""What pods of a node ask for and use, as the over-commitment that it can bear is made of.
+"""Sums up what pods of a node request and use, from which its bearable over-commitment is derived.
 
-A pod without a figure counts as using what it asks for; a sample that leaves pods out says nothing.
+A pod without a figure counts with its request; a sample that leaves pods out is ignored.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,8 @@ from shared.contracts.kube.overcommit import Resource
 from shared.contracts.sample import NodeSample, PodReading
 
 STALLED_PERCENT = 5.0
-"""Of ten seconds, all tasks waited for memory: then it is all in use, whatever pods are said to hold."""
+"""Percentage of ten seconds in which all tasks waited for memory, from which all memory counts as used, whatever
+pods report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +24,8 @@ class PodsDemand:
 
 
 def demands(sample: NodeSample) -> dict[Resource, PodsDemand] | None:
-    """Of all pods that run beside each other; reclaimed ones ask for neither. None: not all pods are told."""
+    """Return the demands of all pods except reclaimed ones, which request neither resource. None: not all pods are
+    reported."""
     if sample.pods_left_out:
         return None
     pods = [one for one in sample.pods if one.pod.qos != "reclaimed_cores" and one.pod.phase in ("Running", "Pending")]
