@@ -31,6 +31,8 @@ from services.central.core.heartbeats.readiness import (
     reconcile,
     record,
 )
+from services.central.core.lost_nodes.guards import Places
+from services.central.core.objects.nodes import NodeSeen
 from services.central.ports.app import CentralPorts
 from services.central.settings import NAME, CentralSettings
 from shared import telemetry
@@ -66,6 +68,9 @@ class CentralApp:
         self._config_news = NodeRate(CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST)
         self._probe = BusProbe()
         self._assessment = Assessment()
+        self._placed: Mapping[str, NodeSeen] | None = None
+        self._places = Places()
+        """Of the nodes in `_placed`; another mapping of nodes has other places."""
         self._tally = ConfigTally()
         self._heard_at: float | None = None
         self._subscriptions: list[Subscription] = []
@@ -149,12 +154,13 @@ class CentralApp:
             forget(self._ledger, now_s, rules)
         else:
             reconcile(self._ledger, nodes, now_s)
-        # Rates of nodes that are gone: whoever invents names would fill the memory with them.
-        heard = {node_token(node) for node in self._ledger}
-        self._heartbeats.retain(heard)
-        self._config_news.retain(heard)
-        places = {name: node.place for name, node in (nodes or {}).items()}
-        self._assessment = assess(Heard(self._ledger, self._probe, places), before, now_s, rules)
+        for rate in (self._heartbeats, self._config_news):
+            # Rates of nodes that are gone: whoever invents names would fill the memory with them.
+            if len(rate) > len(self._ledger):
+                rate.retain({node_token(node) for node in self._ledger})
+        if nodes is not self._placed:
+            self._placed, self._places = nodes, Places.of({name: node.place for name, node in (nodes or {}).items()})
+        self._assessment = assess(Heard(self._ledger, self._probe, self._places), before, now_s, rules)
         if self._cluster is not None:
             self._cluster.observe(self._ledger, self._assessment, rules, bus_well=self._probe.well(now_s, rules))
         self._tally = tally(self._ledger, self._revision)
@@ -210,7 +216,7 @@ class CentralApp:
     def state(self) -> Mapping[str, Any]:
         """Counts of nodes, those that are not ready, the guards, and the configuration in force."""
         counts = self._assessment.counts()
-        others = [(node, s) for node, s in self._assessment.nodes.items() if s.state != "ready"]
+        others = list(self._assessment.others.items())
         return {
             "health": self.health().model_dump(mode="json"),
             "nodes": counts,

@@ -7,7 +7,7 @@ from services.central.core.objects.nodes import NODE_LEASES, agent_of, lease_of,
 from services.central.core.rollout.config_documents import kcc_of, target_of
 from services.central.core.rollout.plan import CONFIG_KINDS
 from services.central.core.slo.config_map import config_map_of
-from services.central.ports.mirrors import ClusterMirrors
+from services.central.ports.mirrors import ClusterMirrors, SeenChanges
 from services.central.settings import KubernetesSettings
 from shared.core.api_kind import CNCS, CNRS, CONFIG_MAPS, KCCS, LEASES, NODES, PODS
 from shared.ports import Objects
@@ -18,15 +18,21 @@ def mirror_cluster(objects: Objects, changed: Callable[[], None], settings: Kube
 
     They are filled once somebody runs them.
     """
-    slo = settings.slo
+    slo, changes = settings.slo, SeenChanges()
+
+    def seen() -> None:
+        changes.add()
+        changed()
+
     return ClusterMirrors(
-        nodes=objects.mirror(NODES, node_of, changed),
-        cnrs=objects.mirror(CNRS, companion_of, changed),
+        nodes=objects.mirror(NODES, node_of, seen),
+        cnrs=objects.mirror(CNRS, companion_of, seen),
         cncs=objects.mirror(CNCS, companion_of, changed),
         kccs=objects.mirror(KCCS, kcc_of, changed),
         targets={kind.plural: objects.mirror(kind, target_of, changed) for kind in CONFIG_KINDS},
-        agents=objects.mirror(PODS, agent_of, _ignore, labels=settings.agent_labels),
+        agents=objects.mirror(PODS, agent_of, changes.add, labels=settings.agent_labels),
         leases=objects.mirror(LEASES, lease_of, _ignore, namespace=NODE_LEASES),
+        changes=changes,
         slo=objects.mirror_one(CONFIG_MAPS, slo.name, config_map_of, changed, namespace=slo.namespace)
         if slo.enabled
         else None,

@@ -90,13 +90,14 @@ class NodeController:
             return
         # One view for the whole pass; `_validate` looks at the newest one right before each action.
         view = self._view
-        for work in (self._withdrawing, self._acting):
-            work.retain(view.judged)
+        on_sale = [name for name in view.others if view.nodes[name].offered and withdrawn(view.judged[name])]
+        self._withdrawing.retain(on_sale)
+        self._acting.retain(view.judged)
         # First what harms nobody: no new reclaimed pods for silent nodes, whatever the guards say of the rest.
-        await self._withdrawing.each(sorted(view.judged), partial(self._withdraw, view))
+        await self._withdrawing.each(on_sale, partial(self._withdraw, view))
         await self._ports.conditions.write_changed(view)
         # Asked of the API server in each pass, and only for the few nodes that may lose some: a mirror may be behind.
-        await self._ports.pods.read([name for name in view.judged if view.may_lose_pods(name, self._rules)])
+        await self._ports.pods.read([name for name in view.others if view.may_lose_pods(name, self._rules)])
         self._planned, bucket = self._decide(view)
         # Saved before anything is done: a crash in between spends a token for nothing, and never the other way round.
         if bucket != self._node_bucket:
@@ -109,7 +110,7 @@ class NodeController:
 
     def _decide(self, view: ClusterView) -> tuple[list[PlannedAction], TokenBucket]:
         """What is due, under all guards, and the bucket of nodes afterwards."""
-        cases = [self._case(view, name) for name in view.judged if name in view.cnrs]
+        cases = [self._case(view, name) for name in view.concerned]
         return plan_actions(cases, view.assessment.guards, self._node_bucket, self._clock.monotonic(), self._rules)
 
     def _case(self, view: ClusterView, name: str) -> NodeCase:
@@ -124,15 +125,13 @@ class NodeController:
         The condition that says so comes first: the reporter of a node that is only cut off from the bus reads it, and
         offers nothing meanwhile. No guard is asked, for this touches no running pod.
         """
-        node, judged = view.nodes[name], view.judged[name]
-        if withdrawn(judged) and node.offered:
-            try:
-                await self._ports.conditions.write_one(view, name)
-            except NotLeading:
-                raise
-            except SubletError as error:  # a CNR that cannot be written keeps nothing on sale
-                log.warning("cnr.not_told", node=name, why=str(error))
-            await self._ports.marks.withdraw(node, judged)
+        try:
+            await self._ports.conditions.write_one(view, name)
+        except NotLeading:
+            raise
+        except SubletError as error:  # a CNR that cannot be written keeps nothing on sale
+            log.warning("cnr.not_told", node=name, why=str(error))
+        await self._ports.marks.withdraw(view.nodes[name], view.judged[name])
 
     async def _save(self, nodes: TokenBucket, pods: TokenBucket) -> None:
         """Save the budgets before acting.
@@ -203,7 +202,7 @@ class NodeController:
 
     def state(self) -> dict[str, Any]:
         """Every node that is not simply ready, the guards, what waits and why, and the budgets."""
-        others = {name: j for name, j in self._view.judged.items() if j.verdict != "ready"}
+        others = {name: self._view.judged[name] for name in self._view.others}
         return {
             "nodes": {n: {"verdict": j.verdict, "why": j.why, "lost_s": j.lost_s}
                       for n, j in list(others.items())[:LISTED_NODES]},

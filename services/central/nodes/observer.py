@@ -1,21 +1,32 @@
 """The observer of nodes: what the mirrors and the bus tell becomes one view of the cluster, with a verdict on each."""
 
-from collections.abc import Mapping
-from typing import TypeVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 from services.central.core.heartbeats.readiness import Assessment, Ledger
 from services.central.core.lost_nodes.rules import Rules
-from services.central.core.objects.nodes import NodeSeen
+from services.central.core.objects.companions import CompanionSeen
+from services.central.core.objects.nodes import AgentSeen, NodeSeen
 from services.central.core.view.cluster_view import ClusterView
 from services.central.core.view.evidence import ClusterObservation, LostEvidence
 from services.central.leadership.leader import Leader
 from services.central.ports.mirrors import ClusterMirrors
 from shared.core.node_mode import NodeSwitch
-from shared.ports import Clock, ObjectMirror
+from shared.ports import Clock
 
-T = TypeVar("T")
 WATCH_SILENCE_S = 90.0
 """A watch of which nothing was heard for longer is not current, whatever it says of itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was made of the mirrors after so many of their changes."""
+
+    changes: int = -1
+    nodes: Mapping[str, NodeSeen] = field(default_factory=dict)
+    """Ours, ascending by name."""
+    cnrs: Mapping[str, CompanionSeen] = field(default_factory=dict)
+    agents: Sequence[AgentSeen] = ()
 
 
 class NodeObserver:
@@ -28,19 +39,29 @@ class NodeObserver:
         self._mirrors, self._evidence, self._leader, self._clock = mirrors, evidence, leader, clock
         self._switch = switch
         self._ledger: Ledger = {}
+        self._known = _Known()
 
     def nodes(self) -> Mapping[str, NodeSeen] | None:
         """The Nodes with an agent, or that ever had one, by name; None while that is not known.
 
         A Node on which Sublet was never installed sends no heartbeat, and must not count as lost.
         """
-        agents, cnrs = _known(self._mirrors.agents), _known(self._mirrors.cnrs)
         # None and not an empty mapping: "no nodes" would look like a cluster that has vanished.
-        if self._mirrors.nodes.age_s is None or agents is None or cnrs is None:
+        if any(mirror.age_s is None for mirror in (self._mirrors.nodes, self._mirrors.agents, self._mirrors.cnrs)):
             return None
-        # Once known by any of three ways a node stays ours: an agent that is gone is just what has to be noticed.
-        ours = {agent.node for agent in agents} | {cnr.name for cnr in cnrs if cnr.reported} | self._ledger.keys()
-        return {node.name: node for node in self._mirrors.nodes.objects.values() if node.name in ours}
+        return self._look().nodes
+
+    def _look(self) -> "_Known":
+        """What was made of the mirrors, made anew where they have changed since, or somebody new was heard."""
+        known, changes = self._known, self._mirrors.changes.count
+        if known.changes != changes or not self._ledger.keys() <= known.nodes.keys():
+            agents, cnrs = list(self._mirrors.agents.objects.values()), self._mirrors.cnrs.objects.values()
+            # Once known by any of three ways a node stays ours: an agent that is gone is just what has to be noticed.
+            ours = {agent.node for agent in agents} | {cnr.name for cnr in cnrs if cnr.reported} | self._ledger.keys()
+            there = sorted(self._mirrors.nodes.objects.values(), key=lambda node: node.name)
+            nodes = {node.name: node for node in there if node.name in ours}
+            self._known = known = _Known(changes, nodes, {one.name: one for one in cnrs}, agents)
+        return known
 
     def applied(self, node: str) -> str | None:
         """The hash of the configuration that a node says it works with."""
@@ -50,20 +71,23 @@ class NodeObserver:
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> ClusterView:
         """The view of this moment; the evidence of the API server is laid beside that of the bus."""
         self._ledger = ledger
-        nodes, cnrs = self.nodes() or {}, _known(self._mirrors.cnrs) or []
+        known = _Known() if self.nodes() is None else self._look()
+        leases = self._mirrors.leases
         seen = ClusterObservation(
-            nodes=nodes,
-            agents=_known(self._mirrors.agents),
-            leases=_known(self._mirrors.leases),
+            nodes=known.nodes,
+            agents=None if self._mirrors.agents.age_s is None else known.agents,
+            leases=None if leases.age_s is None else list(leases.objects.values()),
             assessment=assessment,
             bus_well=bus_well,
             api_age_s=self._api_age_s(),
         )
         judged = self._evidence.judge_all(seen, self._clock.monotonic(), rules)
-        pods = {name: self._evidence.pod(name) for name in judged}
-        said = {name: heartbeat.mode for name, heartbeat in ledger.items()}
-        observing = frozenset(name for name in judged if (said.get(name) or self._switch.mode) == "observe")
-        return ClusterView(judged, nodes, {one.name: one for one in cnrs}, pods, assessment, observing)
+        observing = frozenset(n for n, one in judged.items() if one.verdict != "ready" and self._observes(n))
+        return ClusterView(judged, known.nodes, known.cnrs, self._evidence.pods, assessment, observing)
+
+    def _observes(self, node: str) -> bool:
+        heartbeat = self._ledger.get(node)
+        return ((heartbeat and heartbeat.mode) or self._switch.mode) == "observe"
 
     def _api_age_s(self) -> float | None:
         """For how long the API server may have been away or a mirror behind; None: one of them was never there.
@@ -79,7 +103,3 @@ class NodeObserver:
             return None
         behind = [age_s for age_s, why in mirrors if age_s is not None and (why or age_s > WATCH_SILENCE_S)]
         return max(self._clock.monotonic() - answered_at_s, *behind, 0.0)
-
-
-def _known(mirror: ObjectMirror[T]) -> list[T] | None:
-    return None if mirror.age_s is None else list(mirror.objects.values())

@@ -11,6 +11,17 @@ from services.central.core.slo.config_map import SloConfigMap
 from shared.ports import ObjectMirror
 
 
+@dataclass(slots=True)
+class SeenChanges:
+    """Counts the changes of Nodes, CustomNodeResources and agents' pods: what was made of them holds until the next."""
+
+    count: int = 0
+
+    def add(self) -> None:
+        """One more."""
+        self.count += 1
+
+
 @dataclass(frozen=True, slots=True)
 class ClusterMirrors:
     """Everything that the controllers see of the API server's objects."""
@@ -23,6 +34,8 @@ class ClusterMirrors:
     """Config objects, by the resource name of their kind."""
     agents: ObjectMirror[AgentSeen]
     leases: ObjectMirror[LeaseSeen]
+    changes: SeenChanges
+    """Of `nodes`, `cnrs` and `agents`."""
     slo: ObjectMirror[SloConfigMap] | None = None
     """Koordinator's ConfigMap; None: it is not followed."""
 

@@ -47,7 +47,7 @@ class ConditionWriter(Protocol):
         """One CNR; whether something had to be written.
 
         Raises:
-            Unavailable: there was no answer, or another one leads.
+            SubletError: it could not be written, or another one leads.
         """
         ...
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from services.central.core.lost_nodes.cluster_state import State, disruption
-from services.central.core.lost_nodes.guards import CountedNode, Guards, NodePlace, weigh
+from services.central.core.lost_nodes.guards import Census, CountedNode, Guards, NodePlace, weigh
 from services.central.core.lost_nodes.rules import ACTIONS_PER_S, MAX_BAD_RATIO, Rules
 from services.central.core.lost_nodes.verdict import Action, Evidence, NodeVerdict, due, judge, withdrawn
 from shared.whatif.decisions import Answer, Question, decision
@@ -105,7 +105,7 @@ def cluster_guards(question: GuardsQuestion) -> GuardsAnswer:
     guards, steps = Guards(), []
     for step in question.steps:
         nodes = None if step.nodes is None else [_seen(node) for node in sorted(step.nodes, key=lambda n: n.name)]
-        guards = weigh(nodes, guards, step.t_s, question.rules)
+        guards = weigh(None if nodes is None else Census.of(nodes), guards, step.t_s, question.rules)
         objections = {scope: list(reasons) for scope, reasons in guards.objections.items()}
         steps.append(GuardsStep(state=guards.state, objections=objections, actions_per_s=guards.actions_per_s))
     return GuardsAnswer(steps=steps)

@@ -240,7 +240,7 @@ def test_silence_is_told_only_when_it_is_certain() -> None:
 def test_the_order_in_which_nodes_were_heard_changes_nothing(rows: list[tuple[str, float]]) -> None:
     one, two = heard(**dict(rows)), heard(**dict(reversed(rows)))
     assert look(one) == look(two)
-    assert list(look(two).nodes) == sorted(look(two).nodes)
+    assert list(look(two).others) == sorted(look(two).others)
 
 
 def test_counts_name_every_state() -> None:

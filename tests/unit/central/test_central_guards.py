@@ -5,7 +5,16 @@ import math
 import pytest
 
 from services.central.core.lost_nodes.actions import NodeCase, plan_actions, plan_evictions
-from services.central.core.lost_nodes.guards import CLUSTER, NOWHERE, CountedNode, Guards, NodePlace, allowed_bad, weigh
+from services.central.core.lost_nodes.guards import (
+    CLUSTER,
+    NOWHERE,
+    Census,
+    CountedNode,
+    Guards,
+    NodePlace,
+    allowed_bad,
+    weigh,
+)
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Judged, NodeVerdict
@@ -26,7 +35,7 @@ def nodes(
 
 
 def look(found: list[CountedNode] | None, before: Guards | None = None, now_s: float = 0.0) -> Guards:
-    return weigh(found, before or Guards(), now_s, RULES)
+    return weigh(None if found is None else Census.of(found), before or Guards(), now_s, RULES)
 
 
 def test_how_many_may_look_bad_for_every_size() -> None:

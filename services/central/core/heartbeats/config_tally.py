@@ -51,15 +51,17 @@ def tally(ledger: Ledger, revision: int) -> ConfigTally:
 
     A node's own entry may be newer than the one of all nodes, and counts as having taken that one, too.
     """
-    applied = refused = behind = 0
+    applied = behind = 0
     reasons: dict[tuple[str, int, str], RefusedBy] = {}
-    for node, heartbeat in sorted(ledger.items()):
+    refusing: list[str] = []
+    for node, heartbeat in ledger.items():
         if heartbeat.refusals:
-            refused += 1
-            for service, refusal in heartbeat.refusals:
-                reasons.setdefault((service, refusal.revision, refusal.why), RefusedBy()).add(node)
+            refusing.append(node)
         elif heartbeat.revision is not None and heartbeat.revision >= revision:
             applied += 1
         else:
             behind += 1
-    return ConfigTally(applied, refused, behind, reasons)
+    for node in sorted(refusing):
+        for service, refusal in ledger[node].refusals:
+            reasons.setdefault((service, refusal.revision, refusal.why), RefusedBy()).add(node)
+    return ConfigTally(applied, len(refusing), behind, reasons)

@@ -30,6 +30,10 @@ class NodeRate:
         self._buckets[node] = rest
         return True
 
+    def __len__(self) -> int:
+        """How many nodes have a bucket."""
+        return len(self._buckets)
+
     def retain(self, nodes: Collection[str]) -> None:
         """Forget all others."""
         for gone in self._buckets.keys() - set(nodes):

@@ -7,10 +7,10 @@ on a lost node needs Kubernetes' evidence on top of it (`verdict`).
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
-from services.central.core.lost_nodes.guards import NOWHERE, CountedNode, Guards, NodePlace, silenced, weigh
+from services.central.core.lost_nodes.guards import NOWHERE, Census, CountedNode, Guards, Places, silenced, weigh
 from services.central.core.lost_nodes.rules import Rules
 from shared.contracts.mode import NodeMode
 from shared.contracts.readiness import ConfigRefusal, Readiness
@@ -73,11 +73,12 @@ def record(ledger: Ledger, readiness: Readiness, now_s: float) -> Verdict:
 
 def reconcile(ledger: Ledger, nodes: Collection[str], now_s: float) -> None:
     """Bring the ledger to the nodes that there are: one never heard of is silent from now on, others are dropped."""
-    for gone in ledger.keys() - set(nodes):
-        del ledger[gone]
-    for node in nodes:
-        # As if heard now: a new node has its time to start before it counts as silent.
-        ledger.setdefault(node, Heartbeat(now_s, ready=False, failing=("never heard of",)))
+    for node in ledger.keys() ^ set(nodes):
+        if node in ledger:
+            del ledger[node]
+        else:
+            # As if heard now: a new node has its time to start before it counts as silent.
+            ledger[node] = Heartbeat(now_s, ready=False, failing=("never heard of",))
 
 
 def forget(ledger: Ledger, now_s: float, rules: Rules) -> None:
@@ -120,9 +121,13 @@ class Standing:
     """For how long it has certainly been silent; 0 while it is heard, None when that cannot be known."""
 
 
+READY = Standing("ready", "")
+"""Of every node that is well: of 10 000 this one is all there is to say in most seconds."""
+
+
 @dataclass(frozen=True, slots=True)
 class Assessment:
-    """Every node's standing, ascending by name, and whether all action has to wait.
+    """Every node's standing by its name, and whether all action has to wait.
 
     This is what Kubernetes' evidence is laid beside; nothing in it is a reason to evict.
     """
@@ -131,6 +136,13 @@ class Assessment:
     bus_suspect: str = "central has just started"
     """Why central cannot judge silence now; empty when it can."""
     guards: Guards = field(default_factory=Guards)
+    others: Mapping[str, Standing] = field(init=False, compare=False, repr=False)
+    """The nodes that are not simply ready, ascending by name."""
+
+    def __post_init__(self) -> None:
+        """Gather the others once, for each step of a pass asks for them."""
+        others = sorted((node, standing) for node, standing in self.nodes.items() if standing is not READY)
+        object.__setattr__(self, "others", dict(others))
 
     @property
     def paused(self) -> tuple[str, ...]:
@@ -139,7 +151,8 @@ class Assessment:
 
     def counts(self) -> dict[NodeState, int]:
         """Number of nodes in each state."""
-        found = Counter(standing.state for standing in self.nodes.values())
+        found = Counter(standing.state for standing in self.others.values())
+        found["ready"] += len(self.nodes) - len(self.others)
         return {state: found[state] for state in NODE_STATES}
 
 
@@ -149,7 +162,7 @@ class Heard:
 
     ledger: Ledger
     probe: BusProbe
-    places: Mapping[str, NodePlace] = field(default_factory=dict)
+    places: Places = field(default_factory=Places)
     """Pool and zone of each node; one that is not among them is in none that is known."""
 
 
@@ -161,19 +174,23 @@ def assess(heard: Heard, before: Assessment, now_s: float, rules: Rules) -> Asse
     """
     ledger, probe = heard.ledger, heard.probe
     bus_suspect = _bus_suspect(probe, now_s, rules)
-    nodes = {node: _standing(ledger[node], bus_suspect, probe, now_s, rules) for node in sorted(ledger)}
+    fresh_at_s = now_s - rules.late_s
+    nodes = {
+        # First and without a call, for it is true of nearly all of them each time.
+        node: READY
+        if heartbeat.ready and heartbeat.heard_at_s >= fresh_at_s
+        else _standing(heartbeat, bus_suspect, probe, now_s, rules)
+        for node, heartbeat in ledger.items()
+    }
     if bus_suspect:
         return Assessment(nodes, bus_suspect, silenced(before.guards, bus_suspect))
-    counted = [
-        CountedNode(
-            node,
-            bad=standing.state != "ready",
-            silent_s=standing.silent_s,
-            place=heard.places.get(node, NOWHERE),
-        )
-        for node, standing in nodes.items()
+    assessed = Assessment(nodes, "", before.guards)
+    others = [
+        CountedNode(node, bad=True, silent_s=standing.silent_s, place=heard.places.by_node.get(node, NOWHERE))
+        for node, standing in assessed.others.items()
     ]
-    return Assessment(nodes, "", weigh(counted, before.guards, now_s, rules))
+    census = Census(heard.places.totals(len(ledger)), others)
+    return replace(assessed, guards=weigh(census, before.guards, now_s, rules))
 
 
 def _bus_suspect(probe: BusProbe, now_s: float, rules: Rules) -> str:
@@ -191,11 +208,7 @@ def _bus_suspect(probe: BusProbe, now_s: float, rules: Rules) -> str:
 def _standing(heartbeat: Heartbeat, bus_suspect: str, probe: BusProbe, now_s: float, rules: Rules) -> Standing:
     # Before the bus is asked: a node that is heard is known, however the bus is otherwise.
     if now_s - heartbeat.heard_at_s <= rules.late_s:
-        return (
-            Standing("ready", "")
-            if heartbeat.ready
-            else Standing("unready", "; ".join(heartbeat.failing) or "says so itself")
-        )
+        return READY if heartbeat.ready else Standing("unready", "; ".join(heartbeat.failing) or "says so itself")
     if bus_suspect:
         # None, not a length: nobody listened, so the node may have spoken all the time.
         return Standing("unknown", bus_suspect, None)

@@ -6,7 +6,7 @@ Facts: docs/facts/safety-rules.md#guards-on-counts.
 """
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
@@ -47,6 +47,39 @@ class CountedNode:
 
 
 @dataclass(frozen=True, slots=True)
+class Places:
+    """Where the nodes stand, and how many there are in each pool and zone; one for all looks at the same nodes."""
+
+    by_node: Mapping[str, NodePlace] = field(default_factory=dict)
+    by_scope: Mapping[str, int] = field(default_factory=dict)
+    """Without the cluster, of which nodes are that stand nowhere."""
+
+    @classmethod
+    def of(cls, by_node: Mapping[str, NodePlace]) -> "Places":
+        """Of these nodes."""
+        counted = Counter(scope for place in by_node.values() for scope in place.scopes if scope != CLUSTER)
+        return cls(by_node, counted)
+
+    def totals(self, nodes: int) -> Mapping[str, int]:
+        """The number of nodes in each scope, where there are so many in all."""
+        return {CLUSTER: nodes, **self.by_scope}
+
+
+@dataclass(frozen=True, slots=True)
+class Census:
+    """How many nodes there are in each scope, and those of them that look bad or are silent, one by one."""
+
+    totals: Mapping[str, int]
+    others: Sequence[CountedNode]
+
+    @classmethod
+    def of(cls, nodes: Sequence[CountedNode]) -> "Census":
+        """Of these nodes."""
+        totals = Places.of({node.name: node.place for node in nodes}).totals(len(nodes))
+        return cls(totals, [node for node in nodes if node.bad or node.silent_s])
+
+
+@dataclass(frozen=True, slots=True)
 class Guards:
     """What the guards say, and what they remember for the next count."""
 
@@ -80,19 +113,20 @@ def allowed_bad(total: int, bad: int, ratio: float) -> int:
     return 0 if bad == total else max(1, math.floor(ratio * total + _ROUNDING))
 
 
-def weigh(nodes: Sequence[CountedNode] | None, before: Guards, now_s: float, rules: Rules) -> Guards:
+def weigh(census: Census | None, before: Guards, now_s: float, rules: Rules) -> Guards:
     """All guards over all nodes; None: it is not known which nodes there are, and nothing may be done."""
-    if nodes is None:
+    if census is None:
         # What is remembered stays: an API server that was away must not erase how many nodes there were.
         unknown = replace(before, state="Normal", actions_per_s=0.0)
         return _holding(unknown, {CLUSTER: {UNKNOWN_TOTAL: rules.clean_s}}, now_s)
-    total, bad = len(nodes), sum(node.bad for node in nodes)
+    total, bad = census.totals[CLUSTER], sum(node.bad for node in census.others)
     most, most_at_s = _most_nodes(before, total, now_s, rules)
     found: dict[str, dict[str, float]] = defaultdict(dict)
-    for scope, members in _by_scope(nodes).items():
-        if why := _too_many(members, rules):
+    # A scope in which nothing is bad has nothing against it.
+    for scope, bad_there in Counter(scope for node in census.others if node.bad for scope in node.place.scopes).items():
+        if why := _too_many(bad_there, census.totals[scope], rules):
             found[scope][why] = rules.clean_s
-    if why := _sudden(nodes, rules):
+    if why := _sudden(census, rules):
         found[CLUSTER][why] = rules.sudden_pause_s
     if total < (1 - rules.total_drop_ratio) * most:
         found[CLUSTER][f"{total} nodes are left of {most}: too many went at once"] = rules.clean_s
@@ -123,26 +157,17 @@ def _holding(counted: Guards, found: Mapping[str, Mapping[str, float]], now_s: f
     return replace(counted, objections=objections, actions_per_s=pace, held_until_s=dict(sorted(held.items())))
 
 
-def _by_scope(nodes: Sequence[CountedNode]) -> dict[str, list[CountedNode]]:
-    scopes: dict[str, list[CountedNode]] = defaultdict(list)
-    for node in nodes:
-        for scope in node.place.scopes:
-            scopes[scope].append(node)
-    return scopes
-
-
-def _too_many(nodes: Sequence[CountedNode], rules: Rules) -> str:
-    total, bad = len(nodes), sum(node.bad for node in nodes)
+def _too_many(bad: int, total: int, rules: Rules) -> str:
     allowed = allowed_bad(total, bad, rules.max_bad_ratio)
     return f"{bad} of {total} nodes look bad, at most {allowed} may" if bad > allowed else ""
 
 
-def _sudden(nodes: Sequence[CountedNode], rules: Rules) -> str:
+def _sudden(census: Census, rules: Rules) -> str:
     newest_s = rules.late_s + rules.sudden_window_s
     # Only newly late ones: nodes that have been silent for long are another event.
-    sudden = sum(node.silent_s is not None and rules.late_s < node.silent_s <= newest_s for node in nodes)
+    sudden = sum(node.silent_s is not None and rules.late_s < node.silent_s <= newest_s for node in census.others)
     # Both bounds must be exceeded: in a small cluster a share means nothing, in a large one a number.
-    limit = max(rules.sudden_nodes, math.floor(rules.sudden_ratio * len(nodes) + _ROUNDING))
+    limit = max(rules.sudden_nodes, math.floor(rules.sudden_ratio * census.totals[CLUSTER] + _ROUNDING))
     if sudden <= limit:
         return ""
     return f"{sudden} nodes fell silent within {rules.sudden_window_s:g} s, more than {limit}: one cause"

@@ -46,13 +46,17 @@ class Judged:
     """For how long everything that the verdict rests on has held."""
 
 
+READY = Judged("ready", "")
+"""Of a node that is heard; there is one, for of 10 000 nodes it is true of nearly all."""
+
+
 def judge(evidence: Evidence, rules: Rules) -> Judged:
     """One row of the table."""
     if unknown := _unknown(evidence, rules):
         return Judged("freeze", unknown)
     silent_s = evidence.silent_s or 0.0
     if silent_s <= rules.late_s:
-        return Judged("ready", "")
+        return READY
     # Before the agent: on a node that Kubernetes has lost, its pod's readiness is only the last thing that was said.
     if evidence.node_stale:
         return Judged("kubernetes", "the node's lease ran out: its pods are Kubernetes' business", silent_s)

@@ -15,11 +15,13 @@ from services.central.core.objects.nodes import NodeSeen
 
 @dataclass(frozen=True, slots=True)
 class CompanionSeen:
-    """A CNR with its taints and the conditions that central writes, or a CNC with its entries."""
+    """A CNR with its taints and the conditions that central writes, or a CNC with its entries.
+
+    Nothing that others change all the time: each change of it is a reason for a pass over all nodes.
+    """
 
     name: str
     uid: str
-    version: str
     labels: Mapping[str, str]
     owners: frozenset[str]
     """UIDs of its owners."""
@@ -53,7 +55,6 @@ def companion_of(document: Mapping[str, Any]) -> CompanionSeen:
     return CompanionSeen(
         name=meta["name"],
         uid=meta["uid"],
-        version=meta["resourceVersion"],
         labels=dict(meta.get("labels") or {}),
         owners=frozenset(row["uid"] for row in meta.get("ownerReferences") or ()),
         taints=tuple(_taint(row) for row in spec.get("taints") or () if row.get("key") and row.get("effect")),

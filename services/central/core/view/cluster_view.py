@@ -1,12 +1,12 @@
 """The view of the cluster at one moment: the verdicts on all nodes, and what they are about and rest on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from services.central.core.heartbeats.readiness import Assessment
 from services.central.core.lost_nodes.agent_loss import AgentState
 from services.central.core.lost_nodes.rules import Rules
-from services.central.core.lost_nodes.verdict import Judged
+from services.central.core.lost_nodes.verdict import READY, Judged
 from services.central.core.objects.companions import CompanionSeen
 from services.central.core.objects.nodes import NodeSeen
 
@@ -22,12 +22,24 @@ class ClusterView:
     """How each node's agent's pod stands; None: that is not known."""
     assessment: Assessment = field(default_factory=Assessment)
     observing: frozenset[str] = frozenset()
-    """Nodes to which nothing is done, for they only observe."""
+    """Of the nodes that are not simply ready those to which nothing is done, for they only observe."""
+    others: Sequence[str] = field(init=False, repr=False)
+    """The nodes of which more is to be said than that they are ready, ascending by name."""
+
+    def __post_init__(self) -> None:
+        """Gather the others once, for each step of a pass asks for them."""
+        object.__setattr__(self, "others", [name for name, judged in self.judged.items() if judged is not READY])
 
     def well(self, node: str) -> bool:
         """Whether the agent is heard of, and calls itself well."""
         standing = self.assessment.nodes.get(node)
         return standing is not None and standing.state == "ready"
+
+    @property
+    def concerned(self) -> list[str]:
+        """The nodes to which something may have to be done: those that are not ready, or carry a taint of the CNR."""
+        return [name for name, judged in self.judged.items()
+                if name in self.cnrs and (judged is not READY or self.cnrs[name].taints)]  # fmt: skip
 
     def tainted(self, node: str) -> bool:
         """Whether the node's CNR, which is there, carries the taint of a lost node."""

@@ -4,13 +4,13 @@ Facts: docs/facts/safety-rules.md#verdict-on-a-silent-node.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from services.central.core.heartbeats.readiness import Assessment
 from services.central.core.lost_nodes.agent_loss import AgentState, AgentWatch
 from services.central.core.lost_nodes.rules import Rules
-from services.central.core.lost_nodes.verdict import Evidence, Judged, judge
+from services.central.core.lost_nodes.verdict import READY, Evidence, Judged, judge
 from services.central.core.objects.nodes import AgentSeen, LeaseSeen, NodeSeen
 
 
@@ -36,12 +36,15 @@ class LostEvidence:
     def __init__(self, node_lease_s: float) -> None:
         self._node_lease_s = node_lease_s
         self._watches: dict[str, AgentWatch] = {}
+        self._watched: tuple[object, object] | None = None
+        """The nodes and agents that the watches are of; while it is the same ones there is nothing to look for."""
+        self._pods: Mapping[str, AgentState] = {}
         self._renewed: dict[str, tuple[str, float]] = {}
 
-    def pod(self, node: str) -> AgentState | None:
-        """How the node's agent's pod stands as it was seen last; None: that is not known."""
-        watch = self._watches.get(node)
-        return None if watch is None else watch.state
+    @property
+    def pods(self) -> Mapping[str, AgentState]:
+        """How each node's agent's pod stands as it was seen last; another mapping as soon as one stands otherwise."""
+        return self._pods
 
     def judge_all(self, seen: ClusterObservation, now_s: float, rules: Rules) -> dict[str, Judged]:
         """The verdict on every node, ascending by name."""
@@ -50,14 +53,36 @@ class LostEvidence:
             # What happened meanwhile is not known: no agent was certainly not ready through it, no lease certainly old.
             self._watches.clear()
             self._renewed.clear()
+            self._watched, self._pods = None, {}
             seen = replace(seen, api_age_s=None)
         else:
             self._watch(seen.nodes, agents, leases, now_s)
-        return {name: judge(self._evidence(seen.nodes[name], seen, now_s), rules) for name in sorted(seen.nodes)}
+        judged = dict.fromkeys(sorted(seen.nodes), READY)
+        for name in self._doubtful(seen):
+            judged[name] = judge(self._evidence(seen.nodes[name], seen, now_s), rules)
+        return judged
+
+    @staticmethod
+    def _doubtful(seen: ClusterObservation) -> Collection[str]:
+        """The nodes on which there is more to say than that they are heard; all of them where nothing can be known."""
+        if not seen.bus_well or seen.assessment.bus_suspect or seen.api_age_s is None:
+            return seen.nodes
+        unheard = seen.nodes.keys() - seen.assessment.nodes.keys()
+        return [name for name in (*seen.assessment.others, *unheard) if name in seen.nodes]
 
     def _watch(
         self, nodes: Mapping[str, NodeSeen], agents: Sequence[AgentSeen], leases: Sequence[LeaseSeen], now_s: float
     ) -> None:
+        if self._watched is None or self._watched[0] is not nodes or self._watched[1] is not agents:
+            self._watch_agents(nodes, agents, now_s)
+            self._watched = nodes, agents
+        for lease in leases:
+            known = self._renewed.get(lease.node)
+            if known is None or known[0] != lease.renewed:
+                # Moved only by a change: `renewTime` is the clock of the node, which may be wrong.
+                self._renewed[lease.node] = (lease.renewed, now_s)
+
+    def _watch_agents(self, nodes: Mapping[str, NodeSeen], agents: Sequence[AgentSeen], now_s: float) -> None:
         found: dict[str, list[bool]] = defaultdict(list)
         for agent in agents:
             found[agent.node].append(agent.ready)
@@ -73,11 +98,8 @@ class LostEvidence:
             self._watches[name] = (
                 AgentWatch(state, before.stamp_s) if before is not None and lost else AgentWatch(state, now_s)
             )
-        for lease in leases:
-            known = self._renewed.get(lease.node)
-            if known is None or known[0] != lease.renewed:
-                # Moved only by a change: `renewTime` is the clock of the node, which may be wrong.
-                self._renewed[lease.node] = (lease.renewed, now_s)
+        pods = {name: watch.state for name, watch in self._watches.items()}
+        self._pods = self._pods if pods == self._pods else pods
 
     def _evidence(self, node: NodeSeen, seen: ClusterObservation, now_s: float) -> Evidence:
         standing, watch = seen.assessment.nodes.get(node.name), self._watches.get(node.name)

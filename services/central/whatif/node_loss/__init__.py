@@ -1,0 +1,1 @@
+"""The loss of nodes as a story: what central would do about it, and when."""
