@@ -1,1 +1,1 @@
-"""Adapters touch files, the bucket, the streams and the API server; the leader alone writes to the last three."""
+"""Adapters access files, the bucket, the streams and the API server; only the leader writes to the last three."""

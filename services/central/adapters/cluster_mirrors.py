@@ -40,4 +40,4 @@ def mirror_cluster(objects: Objects, changed: Callable[[], None], settings: Kube
 
 
 def _ignore() -> None:
-    """Whoever wants to know reads the mirror."""
+    """Do nothing: readers poll the mirror."""

@@ -1,4 +1,4 @@
-"""The writer of CNR conditions: what each CNR says of its node's agent, written on change, some in each pass."""
+"""Writes CNR conditions: what each CNR says about its node's agent, on change, a bounded number per pass."""
 
 from collections.abc import Mapping
 

@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 class Companions:
-    """The companions of one kind. What fails for one node holds up no other."""
+    """The companions of one kind. A failure for one node does not delay the others."""
 
     def __init__(self, objects: Objects, clock: Clock, kind: ApiKind) -> None:
         self._objects, self._kind = objects, kind
@@ -62,7 +62,8 @@ class Companions:
             log.info("companion.there_already", kind=self._kind.kind, node=name)
 
     async def clear(self, nodes: Sequence[NodeSeen], there: Mapping[str, CompanionSeen]) -> None:
-        """Delete those of Nodes that are gone; the server itself is asked for each, a mirror may be behind.
+        """Delete companions of Nodes that are gone; each is checked with the API server, because a mirror may be
+        behind.
 
         Raises:
             Unavailable: as `write`.

@@ -20,9 +20,9 @@ from shared.wire import Wire, message_id
 log = structlog.get_logger()
 
 PER_S, BURST = 50.0, 2000
-"""What one process says at most: a burst is a thousand pods at once, each with an answer of two areas."""
+"""Rate of one process: a burst is a thousand pods at once, each with an answer of two areas."""
 BUDGET_S = 5.0
-"""For one message to be stored; the next pass says it again."""
+"""Seconds to store one message; the next pass repeats it."""
 HEADER_BYTES = 512
 
 
@@ -56,7 +56,7 @@ class BusDecisions:
         self._some.set()
 
     async def run(self) -> None:
-        """Store what is said, one after the other, until cancelled."""
+        """Store decisions one after the other, until cancelled."""
         while True:
             await self._some.wait()
             while self._waiting:
@@ -88,7 +88,7 @@ class BusDecisions:
         return decision_subject(decided.area, decided.about), payload, decision.seq
 
     def state(self) -> dict[str, Any]:
-        """How many were said, left out in a flood, or lost with the bus."""
+        """Return how many decisions were published, dropped in a flood, or lost with the bus."""
         return {"waiting": len(self._waiting), **self._outcomes}
 
     def _count(self, decided: Decided, outcome: str) -> None:

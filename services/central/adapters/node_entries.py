@@ -1,9 +1,9 @@
-"""The writer of single nodes' configuration in the bucket: what Koordinator's ConfigMap says for a node, and over it
-the settings behind its config objects, kind over kind.
+"""Writes the configuration of single nodes to the bucket: what Koordinator's ConfigMap says for a node, overridden
+by the node's config objects, kind by kind.
 
-An entry holds the settings, which the node's services read, and under `slo` and `katalyst` where they are from. So a
-node that keeps an older state of an object (canary, pause, a refused change), or of a key of the ConfigMap that cannot
-be used, keeps its settings, and a new leader finds them.
+An entry holds the settings, which the node's services read, and under `slo` and `katalyst` their sources. A node that
+keeps an older state of an object (canary, pause, a refused change), or of an unusable key of the ConfigMap, therefore
+keeps its settings, and a new leader finds them.
 """
 
 import asyncio
@@ -28,33 +28,32 @@ log = structlog.get_logger()
 SOURCES, SLO = "katalyst", "slo"
 PARALLEL = 16
 IN_A_TURN = 100
-"""Nodes after which others have their turn: a pass over thousands of nodes without a change waits for nobody."""
+"""Nodes per turn: a pass over thousands of unchanged nodes must not delay other tasks."""
 
 Sources = Mapping[str, ConfigSource]
 
 
 class NodeEntries:
-    """The bucket's keys of single nodes, read once and written when they must change, by the leader alone."""
+    """The bucket's keys of single nodes, read once and written on change, only by the leader."""
 
     def __init__(self, bus: Bus, leader: Leader) -> None:
         self._bus, self._leader = bus, leader
         self._known: dict[str, bytes | None] = {}
         self._settled: dict[str, tuple[Sources, NodeStrategies | None]] = {}
-        """What each known entry was found to say; while it is asked for again there is nothing to do."""
+        """The inputs of each known entry; while they are the same there is nothing to do."""
         self.failures: Mapping[str, str] = {}
         """Why a node's entry cannot be what is asked for, as one that is too large, by node."""
 
     def forget(self) -> None:
-        """Read everything again: somebody else may have led."""
+        """Read everything again, because another central may have led."""
         self._known.clear()
         self._settled.clear()
 
     async def write(self, wanted: Mapping[str, Sources], slo: Mapping[str, NodeStrategies] | None = None) -> None:
-        """By node the sources of each kind, kinds in the order in which the later goes before the earlier.
+        """Write the entries by node from the sources of each kind; later kinds override earlier ones.
 
-        `slo`: by node what the ConfigMap says, over which all kinds go; None: it is not followed.
-
-        One that is refused, as too large, keeps what it has and stands in `failures`.
+        `slo`: by node what the ConfigMap says, which all kinds override; None: it is not followed. A refused entry (too
+        large) keeps its content and is named in `failures`.
 
         Raises:
             SubletError: some could not be read or written; all others are done.
@@ -114,7 +113,7 @@ class NodeEntries:
         log.info("config.published", node=node, revision=revision, bytes=len(value))
 
     def applied(self, node: str, said: str | None) -> bool:
-        """Whether what a node says that it works with is what it should work with."""
+        """Return whether a node works with the configuration that it should have, by its own report."""
         there = self._known.get(node)
         return there is not None and said == entry_hash(there)
 

@@ -26,7 +26,7 @@ from shared.wire import Wire
 log = structlog.get_logger()
 
 EPISODE = 0
-"""One intent for each pod: whoever evicts it again means the same eviction."""
+"""One intent per pod: a repeated eviction is the same one."""
 KEPT, KEPT_EVENTS = 50, 2_000
 BUDGET_S = 5.0
 """For each publication: the leader's pass waits for it."""
@@ -34,7 +34,7 @@ BUDGET_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class EvictionCause:
-    """For what pods are evicted, as intents, events and the pods' owners are told it."""
+    """Why pods are evicted, as stated in intents, events and to the pods' owners."""
 
     plugin: str
     rule: str
@@ -60,7 +60,7 @@ TIDE = EvictionCause(
 
 @dataclass(frozen=True, slots=True)
 class _ChecksOfPod:
-    """The checks of one pod: the objection of whoever asked, and whether this central leads."""
+    """The checks of one pod: the caller's objection, and whether this central leads."""
 
     pod: Pod
     objection: Callable[[Pod], str]
@@ -117,7 +117,8 @@ class _EventsOnce:
 
 
 class AnnouncedEvictions:
-    """Evicts by the API server, and publishes each step. No ledger: a new leader reads anew which pods there are."""
+    """Evicts through the API server, and publishes each step. There is no ledger: a new leader reads again which
+    pods exist."""
 
     def __init__(
         self, bus: Bus, clock: Clock, leader: Leader, evictor: EvictionActuator, cause: EvictionCause = LOST_NODE
@@ -161,7 +162,7 @@ class AnnouncedEvictions:
                 await self._publish(wire, facts, "succeeded", f"pod {pod.key} is gone")
 
     def _facts(self, node: str, pod: Pod) -> tuple[Wire, dict[str, Any]]:
-        """Who speaks, and what intent and events have in common."""
+        """Return the sender, and the fields that intent and events share."""
         wire = self._wires.setdefault(node, Wire(self._bus, self._clock, node=node, service="central"))
         return wire, {
             "intent_id": intent_id(node, pod.uid, self._cause.plugin, EPISODE),
@@ -175,7 +176,7 @@ class AnnouncedEvictions:
         }
 
     async def _carry_out(self, node: str, pod: Pod, objection: Callable[[Pod], str]) -> Ruling:
-        """What became of it; without a step it is not known yet, or a budget is waited for."""
+        """Return the outcome; without a step it is not known yet, or a budget is waited for."""
         order = EvictionOrder(pod, pod.grace_s, self._cause.why.format(node=node))
         checks = _ChecksOfPod(pod, objection, self._leader)
         ruling = await self._procedure.rehearse(order, checks)
@@ -191,7 +192,7 @@ class AnnouncedEvictions:
         await self._intents.append(message, after=last.sequence if last is not None else 0, budget_s=BUDGET_S)
 
     async def _publish(self, wire: Wire, facts: dict[str, Any], phase: Phase, detail: str) -> None:
-        """Publish the event, once in this life; of one that cannot be stored the log tells."""
+        """Publish the event, once in this run; the log reports an event that cannot be stored."""
         detail = detail[:MAX_DETAIL]
         event = wire.stamp(EvictionEvent, phase=phase, detail=detail, message=f"{self._cause.title}: {detail}", **facts)
         await self._events.publish(event_message(event))

@@ -1,4 +1,4 @@
-"""The reader of lost nodes' reclaimed pods, from the API server itself: a mirror may be behind."""
+"""Reads lost nodes' reclaimed pods from the API server itself, because a mirror may be behind."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -26,7 +26,8 @@ class KubeReclaimedPods:
         return self._listing.failures
 
     async def read(self, nodes: Sequence[str]) -> None:
-        """Read the reclaimed pods of these nodes, and forget all others; of a node that cannot be read none is known.
+        """Read the reclaimed pods of these nodes, and forget all others; a node that cannot be read has no known
+        pods.
 
         Raises:
             Unavailable: the API server is away, or another one leads.

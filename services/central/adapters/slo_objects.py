@@ -26,13 +26,13 @@ log = structlog.get_logger()
 EVENTS = ApiKind("events.k8s.io", "v1", "Event", "events", namespaced=True, status=False)
 CONTROLLER, REASON, ACTION = "sublet.io/central", "SloConfigRefused", "FollowConfigMap"
 MAX_NOTE_BYTES = 1024
-"""What the API server takes, as UTF-8."""
+"""Limit of the API server, in bytes of UTF-8."""
 
 Spec = Mapping[str, Any]
 
 
 class SloObjects:
-    """Writes through objects that only the leader may write. What fails for one node holds up no other."""
+    """Writes through objects that only the leader may write. A failure for one node does not delay the others."""
 
     def __init__(self, objects: Objects, clock: Clock, settings: SloConfigMapSettings) -> None:
         self._objects, self._clock, self._settings = objects, clock, settings
@@ -41,7 +41,7 @@ class SloObjects:
         self._answered: dict[str, tuple[Spec, Spec]] = {}
         """By node what was written last, and what the server made of it: a schema may fill in or drop fields."""
         self.left_alone: Mapping[str, str] = {}
-        """NodeSLOs that somebody else writes, by node, and who."""
+        """NodeSLOs that another writer owns, by node, with its name."""
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -86,7 +86,7 @@ class SloObjects:
         self.left_alone = found
 
     async def clear(self, nodes: Sequence[NodeSeen], there: Mapping[str, NodeSloSeen]) -> None:
-        """Delete those of Nodes that are gone; the server itself is asked for each, a mirror may be behind.
+        """Delete those of Nodes that are gone; each is checked with the API server, because a mirror may be behind.
 
         Raises:
             Unavailable: as `write`.
@@ -102,10 +102,10 @@ class SloObjects:
         await self._clearing.each(list(left_behind), one)
 
     async def warn(self, uid: str, problems: Sequence[str], every_s: float) -> None:
-        """Say in an Event of the ConfigMap with this UID what is wrong with it; the same words once in so many seconds.
+        """Report problems of the ConfigMap with this UID in an Event; the same text once per `every_s`.
 
-        Each time is another Event, whose name tells the time: who leads next says nothing twice, and need not be
-        allowed to change one.
+        Each report is a new Event whose name contains the time, so a new leader repeats nothing, and needs no right to
+        change Events.
 
         Raises:
             SubletError: the API server is away or refuses, or another one leads.

@@ -25,7 +25,7 @@ class FactStreams:
         """Why they are not there; "" while they are."""
 
     async def ensure(self, replicas: int | None) -> bool:
-        """Make what is missing, also where a server has lost it; whether all of it is there."""
+        """Create what is missing, even after a server has lost it; return whether everything exists."""
         try:
             for spec in STREAMS:
                 await self._bus.ensure_stream(replace(spec, replicas=replicas))

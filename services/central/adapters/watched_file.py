@@ -1,4 +1,4 @@
-"""The reader of the configuration file, which reads it again only when it has changed."""
+"""Reads the configuration file, again only when it has changed."""
 
 from pathlib import Path
 
@@ -18,10 +18,10 @@ class WatchedFile:
         return str(self.path)
 
     def changed(self) -> str | None:
-        """The text, when it is another file than at the last call; None when it is the same, or there is none.
+        """Return the text if the file has changed since the last call; None if it has not, or does not exist.
 
         Raises:
-            BadConfig: the file is there and cannot be read as text; raised once for each change of it.
+            BadConfig: the file exists and cannot be read as text; raised once for each change of it.
         """
         try:
             there = self.path.stat()

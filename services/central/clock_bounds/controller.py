@@ -63,7 +63,7 @@ class ClockBoundsController:
         await self._passes.run()
 
     def state(self) -> dict[str, Any]:
-        """What is refused and what could not be written, by namespace and name."""
+        """Return what is refused and what could not be written, by namespace and name."""
         return {
             "failure": self.failure,
             "refused": dict(islice(sorted(self._refused.items()), LISTED)),
@@ -85,7 +85,7 @@ class ClockBoundsController:
             await self._writing.each(sorted(due), lambda key: self._write(due[key]))
 
     async def _write(self, known: AutoscalerSeen) -> None:
-        """Write what follows from the autoscaler as it is now; its status changes too often for the mirror's."""
+        """Write what follows from the current autoscaler; its status changes too often for the mirror's copy."""
         document = await self._objects.get(AUTOSCALERS, known.name, known.namespace)
         seen = None if document is None else autoscaler_of(document)
         due = None if seen is None else self._due(seen)

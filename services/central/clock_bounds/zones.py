@@ -13,7 +13,7 @@ def _zone(name: str) -> ZoneInfo:
 
 
 def utc_offset_minutes(name: str, now: datetime) -> int:
-    """How far local time is ahead of UTC now.
+    """Return how far local time is ahead of UTC now.
 
     Raises:
         Refused: there is no such zone here.

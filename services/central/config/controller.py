@@ -1,7 +1,7 @@
-"""The controller of configuration and companions: the leader brings the cluster to what its objects say.
+"""The controller of configuration and companions: the leader brings the cluster to what its objects declare.
 
-A pass observes the mirrors, decides the whole plan, and acts. Each write is validated right before it: whether this
-central still leads (`leadership.objects`), and whether what is there still differs.
+A pass observes the mirrors, decides the whole plan, and acts. Right before each write it validates that this central
+still leads (`leadership.objects`), and that the current state still differs.
 """
 
 import asyncio
@@ -48,7 +48,7 @@ class ConfigController:
 
     @property
     def not_done(self) -> dict[str, str]:
-        """Nodes of which something could not be written, and why."""
+        """Nodes with a failed write, and why."""
         by_node = {node: why for work in self._by_node for node, why in work.failures.items()}
         return {**by_node, **self._ports.entries.failures}
 
@@ -62,7 +62,8 @@ class ConfigController:
         return "" if self._ports.slo is None else self._ports.slo.failure
 
     def slo_state(self, most: int) -> dict[str, Any]:
-        """What of Koordinator's ConfigMap is not in force, of each at most so many; {} where it is not followed."""
+        """Return the parts of Koordinator's ConfigMap that are not in force, at most so many of each; {} if it is
+        not followed."""
         slo = self._ports.slo
         if slo is None:
             return {}
@@ -139,10 +140,11 @@ class ConfigController:
     async def _act(self, plan: ConfigPlan, view: ConfigView, now: str) -> None:
         """Bring entries, CNCs and statuses to the plan.
 
-        Settings go before the CNC that points to them: a node never sees the hash of settings that it cannot read.
+        Settings are written before the CNC that points to them, so a node never sees the hash of settings that it
+        cannot read.
 
         Raises:
-            SubletError: bus or API server are away, or refuse; what was done stays, and the next pass goes on.
+            SubletError: bus or API server are away, or refuse; finished writes stay, and the next pass continues.
         """
         for kind, seen in plan.expired:
             await self._ports.objects.delete_expired(kind, seen)
@@ -160,7 +162,7 @@ class ConfigController:
         self.refused = {**statuses.refused, **(self._ports.slo.refused if self._ports.slo else {})}
 
     def _strategies(self, nodes: Sequence[NodeSeen]) -> dict[str, NodeStrategies] | None:
-        """By node what Koordinator's ConfigMap says of it; None where it is not followed."""
+        """Return by node what Koordinator's ConfigMap says about it; None if it is not followed."""
         slo = self._ports.slo
         return None if slo is None else {node.name: slo.of(node.labels) for node in nodes}
 

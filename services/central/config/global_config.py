@@ -16,7 +16,7 @@ log = structlog.get_logger()
 
 
 class GlobalConfig:
-    """Every central observes the file, so that a new leader knows what it says; the leader alone writes the bucket."""
+    """Every central observes the file, so that a new leader knows its content; only the leader writes the bucket."""
 
     def __init__(self, text: ConfigText, wire: Wire, clock: Clock) -> None:
         self._text, self._bus, self._clock = text, wire.bus, clock
@@ -25,7 +25,7 @@ class GlobalConfig:
         self._validated = False
         """Whether the bucket was seen to hold what is wanted."""
         self.revision = 0
-        """Of the entry in the bucket; 0 while there is none."""
+        """Revision of the entry in the bucket; 0 while there is none."""
         self.refusal = ""
         """Why the file's newest text is not in force; "" while it is."""
 
@@ -35,7 +35,7 @@ class GlobalConfig:
         return self._text.name
 
     def observe(self) -> None:
-        """Read the file's text when it has changed; a bad one leaves the last good one in force."""
+        """Read the file if it has changed; a bad file leaves the last good configuration in force."""
         try:
             text = self._text.changed()
             if text is None:
@@ -55,7 +55,7 @@ class GlobalConfig:
         self._validated = False
 
     async def reconcile(self) -> None:
-        """Bring the bucket to what the file says; without a file the bucket stays as it is."""
+        """Bring the bucket to what the file says; without a file the bucket stays unchanged."""
         if self._validated:
             return
         try:

@@ -1,6 +1,6 @@
-"""The configuration of all nodes: one document, a mapping of sections, and the switch `mode` beside them.
+"""The configuration of all nodes: one document, a mapping of sections, with the switch `mode` next to them.
 
-Central checks the shape; each service checks its own section against its own model and keeps its last good one.
+Central checks the shape; each service checks its own section against its own model and keeps its last valid one.
 """
 
 import json
@@ -18,7 +18,7 @@ MAX_TEXT_BYTES = 4 * MAX_CONFIG_BYTES
 
 
 def read_config(text: str, *, known: Sequence[str]) -> dict[str, Any]:
-    """The document behind a YAML text: {section: {setting: value}}.
+    """Parse a YAML text into {section: {setting: value}}.
 
     Raises:
         BadConfig: as `read_config_text` and `config_of`.
@@ -27,10 +27,10 @@ def read_config(text: str, *, known: Sequence[str]) -> dict[str, Any]:
 
 
 def read_config_text(text: str, *, what: str = "configuration") -> YamlDocument:
-    """The values behind a YAML text, and the lines of their keys; `what` names it in errors.
+    """Parse a YAML text into its values and the lines of their keys; `what` names it in errors.
 
     Raises:
-        BadConfig: not YAML, a key that stands twice, or more than can be a configuration.
+        BadConfig: not YAML, a duplicate key, or too large for a configuration.
     """
     try:
         return read_yaml(text, what=what, max_bytes=MAX_TEXT_BYTES)

@@ -10,13 +10,14 @@ from aiohttp import StreamReader
 from shared.errors import SubletError
 
 OWN_BYTES = 128 << 10
-"""What each body may hold without asking: a usual pod has a tenth of it, and no sender of large ones is in its way."""
+"""What each body may hold without a reservation: a usual pod has a tenth of it, so senders of large bodies do not
+delay it."""
 SHARED_BYTES = 64 << 20
-"""What is beyond that in all bodies together: eight of the largest."""
+"""Bytes beyond that in all bodies together: eight of the largest."""
 
 
 class BodyRefused(SubletError):
-    """A body that is not read, and the HTTP status that says so."""
+    """A body that is not read, with its HTTP status."""
 
     def __init__(self, message: str, status: HTTPStatus) -> None:
         super().__init__(message, reason="body")
@@ -32,7 +33,7 @@ class BodyBudget:
 
     @asynccontextmanager
     async def body(self, content: StreamReader, within_s: float, most_bytes: int) -> AsyncIterator[bytes]:
-        """The whole body, which counts until the caller is done with it.
+        """Return the whole body, which counts until the caller is done with it.
 
         Raises:
             BodyRefused: too large, too slow, or the large ones together hold too much.

@@ -15,7 +15,7 @@ AUTHORITY_LIFE, LIFE = timedelta(days=3650), timedelta(days=90)
 RENEW = timedelta(days=30)
 """Before its end; the authority so much before its own that what it signs never outlives it."""
 SKEW = timedelta(hours=1)
-"""Clocks of nodes may be behind ours."""
+"""Nodes' clocks may be behind ours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def renewed(held: ServingPair | None, names: Sequence[str], now: datetime) -> Se
 def _readable(
     held: ServingPair,
 ) -> tuple[x509.Certificate, ec.EllipticCurvePrivateKey, x509.Certificate] | None:
-    """What is held; None where it is no pair of ours, as after somebody has written into the Secret."""
+    """Parse a pair; None if it is no pair of ours, as after a foreign write to the Secret."""
     with contextlib.suppress(ValueError, TypeError, IndexError, InvalidSignature, UnsupportedAlgorithm):
         authority = x509.load_pem_x509_certificates(held.authorities)[0]
         key = serialization.load_pem_private_key(held.authority_key, None)

@@ -1,4 +1,4 @@
-"""The bus of a process that answers without it, too: who wants it waits for it, and nobody else does."""
+"""The bus of a process that also answers without it: only callers that need the bus wait for it."""
 
 import asyncio
 import contextlib
@@ -30,7 +30,7 @@ class LateBus:
         return self._bus is not None and self._bus.connected
 
     async def get(self) -> Bus:
-        """The bus, as soon as there is one."""
+        """Return the bus as soon as it is connected."""
         async with self._connecting:
             while self._bus is None:
                 try:

@@ -1,4 +1,4 @@
-"""The `DecisionLog` of a process whose bus comes late: what is decided before that is not said."""
+"""The `DecisionLog` of a process whose bus connects late: earlier decisions are not published."""
 
 from services.central.adapters.decisions import BusDecisions
 from services.central.adapters.https.late_bus import LateBus
@@ -6,7 +6,7 @@ from shared.contracts.cluster.decision import Decided
 
 
 class LateDecisions:
-    """Says decisions once there is a bus. Somebody has to `run` it."""
+    """Publishes decisions once the bus is connected. Its `run` must be started."""
 
     def __init__(self, bus: LateBus, *, service: str) -> None:
         self._bus, self._service = bus, service
@@ -18,6 +18,6 @@ class LateDecisions:
             self._decisions.say(decided)
 
     async def run(self) -> None:
-        """Store what is said until cancelled."""
+        """Store decisions until cancelled."""
         self._decisions = BusDecisions(await self._bus.wire(self._service))
         await self._decisions.run()

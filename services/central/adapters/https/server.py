@@ -1,7 +1,7 @@
-"""An HTTPS server: bounded connections and bodies, and a certificate that may change.
+"""An HTTPS server with bounded connections and bodies, and a certificate that may change.
 
-Everybody who reaches the port may send. Who sends slowly, or nothing, holds up nobody: bodies are read side by side,
-and where there are too many connections the one that was answered longest ago ends.
+Anyone who reaches the port may send. A sender that is slow or silent delays no other: bodies are read in parallel, and
+with too many connections the one that was answered longest ago is closed.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from shared.errors import Unavailable
 
 MOST_LINE_BYTES = 2048
 LINGER_S = 1.0
-"""For the rest of a body that nobody wants any more."""
+"""Seconds for the rest of a body that is no longer wanted."""
 WAITING = 128
 
 
@@ -29,7 +29,7 @@ class ServerBounds:
     """How many connections there may be, and how long each may take."""
 
     connections: int = 512
-    """More than an API server asks about at a time; by TLS alone each holds 0.3 MiB."""
+    """More requests than an API server has in flight; TLS alone takes 0.3 MiB per connection."""
     handshake_s: float = 5.0
     body_s: float = 5.0
     """From the head of a request to its last byte."""
@@ -38,7 +38,7 @@ class ServerBounds:
 
 
 class HttpsServer:
-    """Listens once it has a certificate. `port` is the real one, also where 0 was asked for."""
+    """Listens once it has a certificate. `port` is the real one, even if 0 was requested."""
 
     def __init__(self, routes: Sequence[Route], *, host: str, port: int, bounds: ServerBounds | None = None) -> None:
         self._routes, self._host, self.port = tuple(routes), host, port
@@ -52,13 +52,14 @@ class HttpsServer:
 
     @property
     def large_bytes(self) -> int:
-        """What large bodies hold now beyond their own share."""
+        """Return the bytes that large bodies hold now beyond their own share."""
         return self._bodies.shared_bytes
 
     def ask_for(self, authorities: bytes) -> None:
-        """Let who comes show a certificate of these authorities, in PEM; who shows one of others does not come in.
+        """Request client certificates of these authorities, in PEM; clients with a certificate of others are
+        refused.
 
-        It counts from the next `use` on. Who shows none is answered as well, without a name.
+        Takes effect with the next `use`. Clients without a certificate are answered as well, without a name.
         """
         self._clients = authorities
 
@@ -92,7 +93,7 @@ class HttpsServer:
         await self._stop_listening()
 
     async def _stop_listening(self) -> None:
-        """End what there is, and with it whoever an authority of before let in."""
+        """Close all connections, including those admitted by a previous authority."""
         if self._listening is not None:
             self._listening.close()
         if self._runner is not None:
@@ -124,7 +125,8 @@ class HttpsServer:
         self.port = self._listening.sockets[0].getsockname()[1]
 
     def _connection(self) -> asyncio.Protocol:
-        """A new connection's protocol; where there are too many, those that were answered longest ago end."""
+        """Return the protocol of a new connection; with too many connections, those that were answered longest ago
+        are closed."""
         server = self._runner.server if self._runner else None
         if server is None:  # pragma: no cover - nobody comes before there is one
             raise Unavailable("not listening")
@@ -170,7 +172,8 @@ def _client(request: web.Request) -> str | None:
 
 
 def _load(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Python reads certificates from files alone: these are there for its owner, for a moment."""
+    """Load a certificate. Python reads certificates only from files, so they exist briefly, readable only by their
+    owner."""
     with tempfile.TemporaryDirectory() as folder:
         paths = [Path(folder) / name for name in ("tls.crt", "tls.key")]
         for path, content in zip(paths, (certificate, key), strict=True):

@@ -1,4 +1,5 @@
-"""The Secret in which all replicas of a process share their certificate, and what the API server is told to trust."""
+"""The Secret in which all replicas of a process share their certificate, and the authorities that the API server
+trusts."""
 
 import base64
 import binascii
@@ -19,7 +20,8 @@ SECRETS = ApiKind("", "v1", "Secret", "secrets", namespaced=True, status=False)
 _FIELDS = {"ca.crt": "authorities", "ca.key": "authority_key", "tls.crt": "certificate", "tls.key": "key"}
 
 MOST_TRUSTED_BYTES = 8 << 10
-"""Of authorities that are kept beside a new one: where none could be stored many times, the oldest go."""
+"""Bytes of former authorities that are kept next to a new one; the oldest are dropped if none could be stored for
+long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,10 +37,10 @@ class TrustedAuthorities(Protocol):
     """The objects by which the API server knows whose certificates to trust."""
 
     async def publish(self, authorities: bytes, *, all_of_before: bool) -> None:
-        """Let the API server trust these, in PEM; objects that are not there are switched off.
+        """Let the API server trust these authorities, in PEM; missing objects mean that the feature is off.
 
-        `all_of_before`: also what it trusts today. A Secret that somebody deleted says nothing of the authority whose
-        certificate another replica shows until its next look.
+        `all_of_before`: also keep what it trusts today. A deleted Secret says nothing about the authority whose
+        certificate another replica shows until its next check.
 
         Raises:
             SubletError: the API server is away or refuses, or another one leads.
@@ -47,7 +49,8 @@ class TrustedAuthorities(Protocol):
 
 
 class ServingSecret:
-    """Reads the Secret; the leader makes and renews it, and tells the API server of an authority before it is used."""
+    """Reads the Secret; the leader creates and renews it, and publishes an authority to the API server before it is
+    used."""
 
     def __init__(
         self, objects: Objects, clock: Clock, names: ServingNames, trusted: TrustedAuthorities | None = None
@@ -57,7 +60,7 @@ class ServingSecret:
         """In PEM, of the certificate that was read last."""
 
     async def current(self, *, writes: bool) -> tuple[bytes, bytes] | None:
-        """Certificate and key; None while there is none and this one does not write.
+        """Return certificate and key; None while there is none and this replica does not write.
 
         Raises:
             SubletError: the API server is away or refuses, or another one leads.
@@ -102,7 +105,7 @@ def trusted_bundle(authorities: bytes, before: bytes, *, all_of_before: bool) ->
 
 
 def _pair(document: Mapping[str, Any]) -> ServingPair | None:
-    """What the Secret holds; None where a part is missing or is no base64."""
+    """Return the pair in the Secret; None if a part is missing or not base64."""
     data = document.get("data") or {}
     try:
         return ServingPair(**{field: base64.b64decode(data[key], validate=True) for key, field in _FIELDS.items()})

@@ -1,1 +1,1 @@
-"""What the metrics API is known by: the APIServices that send requests to it, and the server that asks who comes."""
+"""The APIServices that route to the metrics API, and the server that checks its clients."""

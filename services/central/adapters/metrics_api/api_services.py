@@ -1,4 +1,4 @@
-"""The APIServices of the metrics APIs, which are told whose certificates to trust."""
+"""The APIServices of the metrics APIs, which name the certificate authority to trust."""
 
 import base64
 
@@ -17,7 +17,7 @@ NAMES = tuple(f"{version}.{group}" for group, versions in VERSIONS.items() for v
 
 
 class ApiServiceAuthorities:
-    """Writes the authorities into the APIServices that lead to our Service, and leaves those of others alone."""
+    """Writes the authorities into the APIServices that point to our Service, and leaves those of others alone."""
 
     def __init__(self, objects: Objects, service: str, namespace: str) -> None:
         self._objects, self._service, self._namespace = objects, service, namespace

@@ -10,10 +10,10 @@ OK = 200
 
 
 async def read_page(address: str) -> str:
-    """The text of a page.
+    """Return the text of a page.
 
     Raises:
-        Unavailable: nobody answers in time, or with something else than a page of at most `MOST_BYTES`.
+        Unavailable: no answer in time, or not a page of at most `MOST_BYTES`.
     """
     try:
         async with (

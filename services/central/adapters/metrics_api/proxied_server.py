@@ -1,4 +1,4 @@
-"""The server of the metrics API, which asks who comes for a certificate of the front proxy of now."""
+"""The server of the metrics API, which requires a certificate of the current front proxy."""
 
 from collections.abc import Callable
 
@@ -7,7 +7,7 @@ from services.central.core.custom_metrics.front_proxy import FrontProxy
 
 
 class ProxiedServer:
-    """Listens with a certificate of its own, and asks for one of the proxy's authorities."""
+    """Listens with its own certificate, and requests one of the proxy's authorities."""
 
     def __init__(self, server: HttpsServer, proxy: Callable[[], FrontProxy | None]) -> None:
         self._server, self._proxy = server, proxy

@@ -1,1 +1,1 @@
-"""What recommendations write: statuses, checkpoints, requests of pods that run."""
+"""Writes of recommendations: statuses, checkpoints, requests of running pods."""

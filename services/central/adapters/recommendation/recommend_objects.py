@@ -33,12 +33,13 @@ class RecommendObjects:
         self._objects = objects
 
     async def write_status(self, seen: RecommendSeen, status: Mapping[str, Any]) -> None:
-        """A patch of this UID's status; who was made anew under the name has another UID, and is refused."""
+        """Patch the status of this UID; an object recreated under the same name has another UID, and the patch is
+        refused."""
         document = {"metadata": _named(seen) | {"uid": seen.uid}, "status": status}
         await self._objects.patch(RESOURCE_RECOMMENDS, document, status=True)
 
     async def kept_usages(self) -> Sequence[KeptUsage]:
-        """Those that name their owner and can be read; without the others history begins anew."""
+        """Return the checkpoints that are readable and name their owner; without one, history begins again."""
         found = []
         for document in await self._objects.list(USAGE_CHECKPOINTS):
             try:
@@ -79,7 +80,7 @@ class RecommendObjects:
 
 
 def kept_usage(document: Mapping[str, Any]) -> KeptUsage:
-    """What a checkpoint holds.
+    """Parse a checkpoint.
 
     Raises:
         Refused: `checkpoint`, with the name.

@@ -6,7 +6,7 @@ from services.central.adapters.https.server import HttpsServer
 
 
 class SchedulerServer:
-    """Who shows no certificate is answered without a name."""
+    """Answers clients without a certificate as well, without a name."""
 
     def __init__(self, server: HttpsServer, authorities: Callable[[], bytes]) -> None:
         self._server, self._authorities = server, authorities

@@ -26,13 +26,13 @@ class TideObjects:
         self._objects = objects
 
     async def pods(self, node: str) -> Sequence[PodOnNode]:
-        """Those on a node that have not ended, as the API server has them now: a mirror may be behind."""
+        """Return the running pods of a node from the API server itself, because a mirror may be behind."""
         documents = await self._objects.list(PODS, fields=f"spec.nodeName={node}")
         found = ((tide_pod_of(document), pod_of(document)) for document in documents)
         return [PodOnNode(seen, pod) for seen, pod in found if seen is not None]
 
     async def marked(self, pool: str) -> Sequence[TideNodeSeen]:
-        """Nodes with a mark of this pool, by the API server itself: none of them may be forgotten."""
+        """Return the Nodes with a mark of this pool from the API server itself, because none of them may be missed."""
         nodes = [tide_node_of(document) for document in await self._objects.list(NODES)]
         return [
             node
@@ -42,10 +42,10 @@ class TideObjects:
         ]
 
     async def edit(self, node: TideNodeSeen, edit: Callable[[TideNodeSeen], NodeEdit]) -> bool:
-        """Bring a node to what the edit makes of it as it is now; a node made anew under the name is another one.
+        """Apply the edit to the current Node; a Node recreated under the same name is a different one.
 
         Raises:
-            Conflict: somebody wrote in between; the next pass tries again.
+            Conflict: it was written in between; the next pass tries again.
             SubletError: the API server is away or refuses, or another one leads.
         """
         document = await self._objects.get(NODES, node.name)

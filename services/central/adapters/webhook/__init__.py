@@ -1,1 +1,1 @@
-"""What the webhook needs of the API server beside a certificate."""
+"""What the webhook needs from the API server besides a certificate."""

@@ -1,4 +1,4 @@
-"""The webhook configurations, which are told whose certificates to trust."""
+"""The webhook configurations, which name the certificate authority to trust."""
 
 import base64
 from typing import Any

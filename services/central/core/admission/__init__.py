@@ -1,1 +1,1 @@
-"""What all answers to the API server's admission reviews have in common."""
+"""Common parts of the answers to the API server's admission reviews."""

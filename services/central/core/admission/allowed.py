@@ -17,7 +17,7 @@ Document = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class AdmissionRequest:
-    """What the API server asks, before anything is known of the object's kind."""
+    """The API server's request, before the object's kind matters."""
 
     uid: str
     operation: str
@@ -25,16 +25,16 @@ class AdmissionRequest:
     """The request as it was sent."""
 
     def text(self, name: str) -> str:
-        """A field of the request; "" where it is no text."""
+        """Return a field of the request; "" if it is not text."""
         found = self.fields.get(name)
         return found if isinstance(found, str) else ""
 
 
 def read_request(text: bytes, max_bytes: int) -> AdmissionRequest:
-    """The question, whatever somebody has sent.
+    """Parse a request of any content.
 
     Raises:
-        Refused: too large, not JSON, or no AdmissionReview; nobody can be answered then.
+        Refused: too large, not JSON, or no AdmissionReview; no answer is possible then.
     """
     document = read_json_object(text, what=KIND, max_bytes=max_bytes)
     request = mapping(document.get("request"), "request")
@@ -50,7 +50,7 @@ def answer(response: Document) -> Document:
 
 
 def allowed(uid: str, patch: Sequence[Document] = ()) -> Document:
-    """The review that admits an object, changed by a JSON patch where there is one."""
+    """Return the review that admits an object, changed by a JSON patch if there is one."""
     response: Document = {"uid": uid, "allowed": True}
     if patch:
         text = json.dumps(list(patch), separators=(",", ":")).encode()

@@ -7,9 +7,10 @@ Operation = dict[str, Any]
 
 
 def json_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Operation]:
-    """The operations that make `after` of `before`; none where they are equal.
+    """Return the operations that turn `before` into `after`; empty if they are equal.
 
-    Lists of one length are compared element by element, others are replaced: a pod's containers are named by place.
+    Lists of equal length are compared element by element, others are replaced, because a pod's containers are addressed
+    by index.
     """
     found: list[Operation] = []
     _compare(before, after, "", found)
@@ -17,7 +18,7 @@ def json_patch(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Oper
 
 
 def _compare(before: Any, after: Any, path: str, found: list[Operation]) -> None:
-    """Append the operations below a place. What both share, as most of a pod, is not looked into."""
+    """Append the operations below a path. Shared objects, which are most of a pod, are not compared."""
     if isinstance(before, Mapping) and isinstance(after, Mapping):
         found += [{"op": "remove", "path": _below(path, key)} for key in before if key not in after]
         for key, value in after.items():

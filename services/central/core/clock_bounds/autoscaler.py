@@ -1,7 +1,7 @@
-"""HorizontalPodAutoscalers with a schedule: what is to be written into each, and what it had before.
+"""HorizontalPodAutoscalers with a schedule: what must be written into each, and its former bounds.
 
-The bounds that hold without the schedule are kept in an annotation of the autoscaler itself, written together with the
-first change: whoever leads next, or reads it, knows them. Where somebody edits the bounds meanwhile, his become those.
+An annotation of the autoscaler itself holds the bounds without the schedule, written together with the first change, so
+every later leader and reader knows them. If a user edits the bounds meanwhile, the edit replaces them.
 """
 
 import json
@@ -38,7 +38,7 @@ class AutoscalerSeen:
     least: int
     most: int
     annotations: Mapping[str, str]
-    """Ours alone."""
+    """Only our annotations."""
 
     @property
     def key(self) -> str:
@@ -48,7 +48,7 @@ class AutoscalerSeen:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """What an autoscaler had before, and what it was given in its place."""
+    """The former bounds of an autoscaler, and those that replaced them."""
 
     plain: tuple[int, int]
     written: tuple[int, int]
@@ -63,7 +63,7 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerChange:
-    """What to write into an autoscaler; `bounds` is None where they stay as they are."""
+    """What to write into an autoscaler; `bounds` is None if they stay unchanged."""
 
     annotations: Mapping[str, str | None]
     bounds: tuple[int, int] | None = None
@@ -78,10 +78,10 @@ class AutoscalerChange:
 
 
 def autoscaler_of(document: Mapping[str, Any]) -> AutoscalerSeen | None:
-    """An autoscaler of its document; None where no annotation of ours is on it.
+    """Read an autoscaler from its document; None without an annotation of ours.
 
     Raises:
-        Refused: it has no name or no bounds, which no API server gives.
+        Refused: it has no name or no bounds, which no API server sends.
     """
     meta = mapping(document.get("metadata"), "metadata")
     annotations = mapping(meta.get("annotations"), "annotations")
@@ -99,19 +99,19 @@ def autoscaler_of(document: Mapping[str, Any]) -> AutoscalerSeen | None:
 
 
 def plain_bounds(seen: AutoscalerSeen) -> tuple[int, int]:
-    """The bounds without the schedule: those that were kept, or those there are where somebody else wrote them."""
+    """Return the bounds without the schedule: the kept ones, or the current ones if another writer set them."""
     kept = _kept(seen.annotations.get(PLAIN, ""))
     now = (seen.least, seen.most)
     return kept.plain if kept is not None and kept.written == now else now
 
 
 def bounds_now(seen: AutoscalerSeen, schedule: Schedule, time: LocalTime) -> ScheduledBounds:
-    """What holds for an autoscaler at this time."""
+    """Return the bounds of an autoscaler at this time."""
     return scheduled_bounds(plain_bounds(seen), schedule.time_bounds, time)
 
 
 def change_to(seen: AutoscalerSeen, found: ScheduledBounds, status: str) -> AutoscalerChange | None:
-    """What makes an autoscaler have these bounds; None: it has them, and says so."""
+    """Return the change that gives an autoscaler these bounds; None if it has them, and says so."""
     wanted = (found.least, found.most)
     annotations: dict[str, str | None] = {
         PLAIN: Kept(plain_bounds(seen), wanted).text,
@@ -122,12 +122,12 @@ def change_to(seen: AutoscalerSeen, found: ScheduledBounds, status: str) -> Auto
 
 
 def change_to_refused(seen: AutoscalerSeen, why: str) -> AutoscalerChange | None:
-    """What says that a schedule cannot be used; the bounds stay as they are."""
+    """Return the change that reports an unusable schedule; the bounds stay unchanged."""
     return _if_any(seen, AutoscalerChange({STATUS: f"refused, bounds stay: {why}"[:MAX_STATUS]}))
 
 
 def change_to_plain(seen: AutoscalerSeen) -> AutoscalerChange | None:
-    """What gives an autoscaler whose schedule is gone its own bounds back."""
+    """Return the change that restores an autoscaler's own bounds after its schedule was removed."""
     plain = plain_bounds(seen)
     bounds = None if plain == (seen.least, seen.most) else plain
     return _if_any(seen, AutoscalerChange({PLAIN: None, STATUS: None}, bounds))
@@ -139,7 +139,7 @@ def _if_any(seen: AutoscalerSeen, change: AutoscalerChange) -> AutoscalerChange 
 
 
 def _kept(text: str) -> Kept | None:
-    """What the annotation says; None where it says nothing that can be used."""
+    """Parse the annotation; None if it is unusable."""
     try:
         found = read_json_object(text, what=PLAIN, max_bytes=_MAX_PLAIN_BYTES)
         plain, written = (mapping(found.get(part), part) for part in ("plain", "written"))

@@ -1,7 +1,7 @@
-"""A cron expression of five fields: which minutes it names.
+"""A cron expression of five fields: the minutes that it names.
 
-Fields are minute, hour, day of the month, month and day of the week, of numbers, `*`, lists, ranges and steps; Sunday
-is 0. A step restricts its field, `*/2` too, as in Kubernetes' own CronJob (docs/facts/clock-bounds.md#cron).
+Fields are minute, hour, day of the month, month and day of the week, made of numbers, `*`, lists, ranges and steps;
+Sunday is 0. A step restricts its field, `*/2` too, as in Kubernetes' own CronJob (docs/facts/clock-bounds.md#cron).
 """
 
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ class Cron:
         return self._on(day) and minute // 60 in self.hours and minute % 60 in self.minutes
 
     def last_fired(self, local_minute: int, earliest: int) -> int | None:
-        """The newest minute that it names, from `earliest` to `local_minute`; None: none of them."""
+        """Return the newest minute that it names, from `earliest` to `local_minute`; None if there is none."""
         today, latest = divmod(local_minute, MINUTES_A_DAY)
         for day in range(today, earliest // MINUTES_A_DAY - 1, -1):
             if not self._on(day):
@@ -92,7 +92,7 @@ def _numbers(text: str, field: str, name: str, low: int, high: int) -> frozenset
 
 
 def _number(text: str) -> int:
-    """The number; -1, which no field takes, where it is none."""
+    """Return the number, or -1, which no field accepts."""
     return int(text) if text.isascii() and text.isdecimal() and len(text) <= 2 else -1
 
 

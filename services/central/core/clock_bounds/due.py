@@ -1,4 +1,5 @@
-"""What is due for an autoscaler, and why: its bounds by a schedule, its own ones, or a word about a faulty schedule."""
+"""What is due for an autoscaler, and why: bounds by a schedule, its own bounds, or a message about a faulty
+schedule."""
 
 from dataclasses import dataclass
 from typing import Literal
@@ -23,7 +24,7 @@ Verdict = Literal["bounded", "given_back", "refused"]
 
 @dataclass(frozen=True, slots=True)
 class AutoscalerDue:
-    """A change, and what is said of it once it is written."""
+    """A change, and what is reported after it is written."""
 
     change: AutoscalerChange
     verdict: Verdict
@@ -36,7 +37,7 @@ class AutoscalerDue:
 
 
 def due_by(schedule: Schedule, seen: AutoscalerSeen, time: LocalTime) -> AutoscalerDue | None:
-    """What gives an autoscaler the bounds of this time; None: it has them, and says so."""
+    """Return the change to the bounds of this time; None if the autoscaler has them, and says so."""
     found = bounds_now(seen, schedule, time)
     rule, words = _in_force(found, schedule)
     change = change_to(seen, found, words)
@@ -47,7 +48,7 @@ def due_by(schedule: Schedule, seen: AutoscalerSeen, time: LocalTime) -> Autosca
 
 
 def due_without(seen: AutoscalerSeen) -> AutoscalerDue | None:
-    """What gives an autoscaler whose schedule is gone its own bounds back; None: it has them."""
+    """Return the change to its own bounds after its schedule was removed; None if it has them."""
     change, plain = change_to_plain(seen), plain_bounds(seen)
     if change is None:
         return None
@@ -56,7 +57,7 @@ def due_without(seen: AutoscalerSeen) -> AutoscalerDue | None:
 
 
 def due_for_fault(seen: AutoscalerSeen, why: str) -> AutoscalerDue | None:
-    """What says on an autoscaler that its schedule cannot be used; None: that is said already."""
+    """Return the change that reports an unusable schedule; None if that is reported already."""
     change = change_to_refused(seen, why)
     return None if change is None else AutoscalerDue(change, "refused", why, _stay("schedule refused", seen))
 

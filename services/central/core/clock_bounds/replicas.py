@@ -1,7 +1,7 @@
-"""Replica bounds by the clock: the newest bound that fired stays in force until the next one does.
+"""Replica bounds by the clock: the newest bound that fired stays in force until the next one fires.
 
-Upstream's bounds hold for their one minute alone, after which the autoscaler falls back; that way is kept as `minute`
-for who compares (docs/facts/clock-bounds.md#bounds).
+Upstream's bounds hold for only one minute, after which the autoscaler falls back; that behaviour is available as
+`minute` for comparison (docs/facts/clock-bounds.md#bounds).
 """
 
 import math
@@ -15,12 +15,12 @@ from shared.errors import Refused
 Hold = Literal["until_next", "minute"]
 
 LOOK_BACK_S: Final = 7 * 24 * 3600
-"""A bound that fired earlier is over: who wants it for longer lets it fire every week."""
+"""Age after which a fired bound is over; a longer one must fire every week."""
 
 
 @dataclass(frozen=True, slots=True)
 class Replicas:
-    """Bounds of an autoscaler; None: this one says nothing of it."""
+    """Bounds of an autoscaler; None: unset."""
 
     least: int | None = None
     most: int | None = None
@@ -49,7 +49,7 @@ class TimeBound:
 
 @dataclass(frozen=True, slots=True)
 class ScheduledBounds:
-    """What holds now, which bound decided last, and which expressions could not be read."""
+    """The current bounds, which bound decided last, and which expressions could not be read."""
 
     least: int
     most: int
@@ -78,7 +78,7 @@ class LocalTime:
 def scheduled_bounds(
     plain: tuple[int, int], time_bounds: Sequence[TimeBound], moment: LocalTime, hold: Hold = "until_next"
 ) -> ScheduledBounds:
-    """Least and most replicas now; `plain` are those that hold where no bound does.
+    """Return least and most replicas now; `plain` are the bounds without a schedule.
 
     The most is never below the least, which the API server refuses (docs/facts/clock-bounds.md#autoscalers).
     """

@@ -1,7 +1,7 @@
-"""The annotation by which a HorizontalPodAutoscaler has its bounds by the clock, read and bounded.
+"""Reads the annotation that gives a HorizontalPodAutoscaler bounds by the clock, and bounds its size.
 
-Fields are those of upstream's IHPA, whose users may take their lists over (docs/facts/clock-bounds.md#bounds).
-A schedule of which any part cannot be read does nothing at all: half of it may be the wrong half.
+Fields are those of upstream's IHPA, so its users can copy their lists (docs/facts/clock-bounds.md#bounds). If any part
+of a schedule cannot be read, the whole schedule is ignored, because half of it may be the wrong half.
 """
 
 import re

@@ -39,7 +39,7 @@ AGGREGATES: Mapping[str, Callable[[Points], float]] = {
 
 
 def newest_ms(points: Points) -> int:
-    """The time of the newest sample, which the aggregate is of."""
+    """Return the time of the newest sample, which is the time of the aggregate."""
     return max(at_ms for at_ms, _ in points)
 
 

@@ -1,4 +1,4 @@
-"""What the metrics API keeps of pods and nodes: where they are, and the labels that lists are selected by."""
+"""What the metrics API keeps of pods and nodes: where they are, and the labels for selectors."""
 
 import re
 from collections.abc import Mapping
@@ -18,20 +18,20 @@ _ENDED = frozenset({"Succeeded", "Failed"})
 
 @dataclass(frozen=True, slots=True)
 class MeteredSeen:
-    """An object that may have figures, its labels, and the node whose agent tells them."""
+    """An object that may have figures, its labels, and the node whose agent reports them."""
 
     about: MeteredObject
     node: str
     labels: Mapping[str, str]
     page: str = ""
-    """Of a pod that shows metrics of its own: where."""
+    """Address of the pod's own metrics page, if it has one."""
 
 
 def metered_pod_of(document: Mapping[str, Any]) -> MeteredSeen | None:
-    """What is kept of a Pod; None of one that has no node, or has ended.
+    """Read a Pod; None if it has no node, or has ended.
 
     Raises:
-        Refused: it is of another shape.
+        Refused: it has another shape.
     """
     meta = mapping(document.get("metadata"), "metadata")
     node = mapping(document.get("spec"), "spec").get("nodeName")
@@ -43,10 +43,10 @@ def metered_pod_of(document: Mapping[str, Any]) -> MeteredSeen | None:
 
 
 def metered_node_of(document: Mapping[str, Any]) -> MeteredSeen:
-    """What is kept of a Node.
+    """Read a Node.
 
     Raises:
-        Refused: it is of another shape.
+        Refused: it has another shape.
     """
     meta = mapping(document.get("metadata"), "metadata")
     name = intern(text(meta.get("name"), "metadata.name"))

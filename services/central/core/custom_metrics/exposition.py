@@ -1,6 +1,6 @@
 """Prometheus' text format, read line by line as samples (docs/facts/katalyst-metrics.md#samples).
 
-One bad line costs itself alone: prometheus_client's parser ends at the first line that it cannot read, and with it
+A bad line affects only itself, while prometheus_client's parser stops at the first line that it cannot read, and loses
 the scrape.
 """
 
@@ -57,7 +57,7 @@ def read_samples(
 
 
 def _sample(text: str, types: dict[str, str], oldest_ms: int, untimed_ms: int | None) -> MetricSample | Unread:
-    """The sample of a line, or the first reason why there is none."""
+    """Return the sample of a line, or the first reason why there is none."""
     line = _split(text)
     if line is None:
         return "unreadable"
@@ -95,7 +95,7 @@ def _split(text: str) -> _Line | None:
 
 
 def _labels(text: str) -> dict[str, str] | None:
-    """The labels between the braces; None where they cannot be read, or one stands there twice."""
+    """Return the labels between the braces; None if they are unreadable, or one is duplicated."""
     labels: dict[str, str] = {}
     place, text = 0, text.strip()
     while place < len(text):

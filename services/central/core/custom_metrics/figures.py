@@ -9,7 +9,7 @@ from services.central.core.custom_metrics.series import MeteredObject, MetricSam
 from shared.contracts.cluster.figures import FIGURES_PERIOD_S, PodFigures
 
 STALE_S = 2 * FIGURES_PERIOD_S + 10
-"""Without a sample for so long a series answers nothing: the autoscaler must not act on what was."""
+"""Age from which a series answers nothing, because the autoscaler must not act on old values."""
 FUTURE_MS = 5000
 """So far ahead of ours a pod's clock may be; later ones would be the newest for ever."""
 ALIASES: Mapping[str, str] = {
@@ -23,9 +23,10 @@ ALIASES: Mapping[str, str] = {
 def page_samples(
     text: str, pod: MeteredObject, now_ms: int, expire_s: float
 ) -> tuple[list[MetricSample], Counter[str]]:
-    """The samples of a page that a pod shows: of itself, and external metrics of its namespace, with its name as label.
+    """Return the samples of a pod's page: about the pod itself, and external metrics of its namespace, labelled with
+    its name.
 
-    What it says of others is dropped: a namespace's users scale by what they say themselves.
+    Samples about other objects are dropped, because users of a namespace may only scale by their own values.
     """
     read, unread = read_samples(text, now_ms, expire_s, untimed_ms=now_ms)
     taken, dropped = list[MetricSample](), Counter[str](unread)

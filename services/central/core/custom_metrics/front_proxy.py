@@ -1,6 +1,6 @@
-"""Whom the metrics API answers: the API server's front proxy, by what it tells of itself.
+"""Identifies the API server's front proxy, the only client that the metrics API answers.
 
-The API server has decided by then who asks and whether he may. Facts: docs/facts/kubernetes.md#metrics-apis.
+The API server has already authenticated and authorized the user. Facts: docs/facts/kubernetes.md#metrics-apis.
 """
 
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ class FrontProxy:
 
 
 def front_proxy_of(document: Mapping[str, Any]) -> FrontProxy:
-    """What the ConfigMap says of the proxy.
+    """Read the proxy from the ConfigMap.
 
     Raises:
-        Refused: it says nothing of one, or something that cannot be read.
+        Refused: it names none, or is unreadable.
     """
     data = mapping(document.get("data"), "data")
     authorities = text(data.get(_AUTHORITY, ""), f"data.{_AUTHORITY}")

@@ -34,7 +34,7 @@ class MetricsRequest:
 
 
 def group_and_version(path: str) -> tuple[str, str, list[str]] | None:
-    """Of a path below /apis the group, the version and the parts behind it; None: another path, or no such version."""
+    """Split a path below /apis into the group, the version and the rest; None: another path, or no such version."""
     before, apis, *parts = [unquote(part) for part in path.split("/")] if path.count("/") >= 2 else ["", ""]
     if before or apis != "apis" or len(parts) < 2 or parts[1] not in VERSIONS.get(parts[0], ()):
         return None
@@ -42,7 +42,7 @@ def group_and_version(path: str) -> tuple[str, str, list[str]] | None:
 
 
 def read_request(get: Get) -> MetricsRequest:
-    """What a GET asks.
+    """Parse a GET.
 
     Raises:
         Refused: `NotFound`: another path or version; `BadRequest`: parts are missing.

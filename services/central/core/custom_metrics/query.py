@@ -1,7 +1,7 @@
-"""The answer to one question about a metric: which series are meant, and what is said of them.
+"""Answers one question about a metric: which series are meant, and their values.
 
-Without an aggregate an object has one item, its newest sample: clients that ask for a list overwrite by name, so a
-history would leave chance to decide (docs/facts/katalyst-metrics.md#questions).
+Without an aggregate an object has one item, its newest sample: clients that request a list overwrite by name, so a
+history would give an arbitrary value (docs/facts/katalyst-metrics.md#questions).
 """
 
 from collections import defaultdict
@@ -22,7 +22,7 @@ _SUFFIX = "_agg_"
 
 @dataclass(frozen=True, slots=True)
 class AskedMetric:
-    """A question as it is asked; without `kind` it is about an external metric."""
+    """A question as received; without `kind` it is about an external metric."""
 
     metric: str
     namespace: str | None = None
@@ -46,8 +46,8 @@ class MetricQuery:
 
 @dataclass(frozen=True, slots=True)
 class MetricView:
-    """What questions are asked of. Without `objects` every object may exist, and has no labels; series without a sample
-    since `fresh_from_ms` are stale and answer nothing."""
+    """The data behind questions. Without `objects` every object may exist, and has no labels; series without a
+    sample since `fresh_from_ms` are stale and answer nothing."""
 
     index: SeriesIndex
     objects: ObjectLabels | None = None
@@ -58,7 +58,7 @@ class MetricView:
 
 @dataclass(frozen=True, slots=True)
 class MetricItem:
-    """One value. `window_s` is known of aggregates alone; `labels` are those of the series, or of the group."""
+    """One value. Only aggregates have `window_s`; `labels` are those of the series, or of the group."""
 
     name: str | None
     labels: Labels
@@ -69,10 +69,10 @@ class MetricItem:
 
 
 def read_query(asked: AskedMetric) -> MetricQuery:
-    """The question with its suffix and selectors read.
+    """Parse the suffix and the selectors of a question.
 
     Raises:
-        Refused: `bad_selector`: one cannot be read, or groups where nothing is aggregated.
+        Refused: `bad_selector`: one is unreadable, or groups are given without an aggregate.
     """
     metric, found, aggregate = asked.metric.rpartition(_SUFFIX)
     if not found or aggregate not in AGGREGATES:
@@ -160,7 +160,7 @@ def _items_of_object(name: str | None, chosen: Iterable[MetricSeries], query: Me
 
 
 def _groups(chosen: Iterable[MetricSeries], group_by: frozenset[str]) -> Iterable[tuple[Labels, list[MetricSeries]]]:
-    """Series by those of their labels that are grouped by; a series that has none of them is in no group."""
+    """Group series by the requested labels; a series without any of them is in no group."""
     groups: dict[Labels, list[MetricSeries]] = defaultdict(list)
     for series in chosen:
         labels = tuple(label for label in series.labels if label[0] in group_by)

@@ -48,7 +48,7 @@ class MetricsReply:
 
 
 def reply_to(get: Get, view: MetricView) -> MetricsReply:
-    """What a GET gets. A list without values is empty; a named object without value is not found."""
+    """Answer a GET. A list without values is empty; a named object without a value is not found."""
     try:
         request = read_request(get)
         query = read_query(request.asked)
@@ -64,7 +64,7 @@ def reply_to(get: Get, view: MetricView) -> MetricsReply:
 
 
 def refusal_reply(message: str, reason: str) -> MetricsReply:
-    """A Status that says why not."""
+    """Return a Status with the reason of the refusal."""
     code = STATUSES[reason]
     body = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "message": message}
     return MetricsReply(code, body | {"reason": reason, "code": code})

@@ -15,7 +15,7 @@ NO_SERIES: Mapping[str | None, Mapping[Labels, "MetricSeries"]] = {}
 
 
 class MeteredObject(NamedTuple):
-    """What a series is about. Without kind it is an external metric, which has a namespace alone."""
+    """The object of a series. Without a kind it is an external metric, which has only a namespace."""
 
     kind: str | None
     namespace: str | None
@@ -23,7 +23,7 @@ class MeteredObject(NamedTuple):
 
 
 class SeriesKey(NamedTuple):
-    """What tells one series from another."""
+    """Identifies a series."""
 
     metric: str
     about: MeteredObject
@@ -39,7 +39,7 @@ class MetricSample(NamedTuple):
 
 
 class MetricTable(NamedTuple):
-    """What is looked up as one: a metric of one kind of object in one namespace, or in none."""
+    """The unit of lookup: a metric of one kind of object in one namespace, or in none."""
 
     metric: str
     kind: str | None
@@ -60,12 +60,12 @@ class MetricSeries:
         return len(self.times_ms)
 
     def has(self, timestamp_ms: int) -> bool:
-        """Whether there is a sample of this time."""
+        """Return whether there is a sample at this time."""
         place = bisect_left(self.times_ms, timestamp_ms)
         return place < len(self.times_ms) and self.times_ms[place] == timestamp_ms
 
     def put(self, timestamp_ms: int, value: float) -> None:
-        """Add a sample where it belongs, which is the end unless it comes late."""
+        """Insert a sample in order; usually at the end."""
         place = bisect_right(self.times_ms, timestamp_ms)
         while place and self.times_ms[place - 1] == timestamp_ms and self.values[place - 1] > value:
             place -= 1
@@ -89,9 +89,9 @@ class MetricSeries:
 
 
 class SeriesIndex:
-    """All series. None in it is empty, once whoever removed samples has called `drop`.
+    """All series. None of them is empty, provided that callers that remove samples call `drop`.
 
-    Texts are interned: a pod's name is one text in all of its series, and goes with the last of them.
+    Texts are interned: a pod's name is one text in all of its series, and is freed with the last of them.
     """
 
     def __init__(self) -> None:
@@ -114,7 +114,7 @@ class SeriesIndex:
         return found
 
     def find(self, key: SeriesKey) -> MetricSeries | None:
-        """The series of this key, if there is one."""
+        """Return the series of this key, if there is one."""
         about = key.about
         own = self.objects(MetricTable(key.metric, about.kind, about.namespace)).get(about.name)
         return None if own is None else own.get(key.labels)

@@ -12,7 +12,7 @@ from services.central.core.custom_metrics.series import MeteredObject, MetricSam
 
 Dropped = Literal["unknown_object", "expired", "duplicate", "full"]
 ObjectLabels = Callable[[MeteredObject], Mapping[str, str] | None]
-"""The labels of an object of the cluster, None where there is no such object."""
+"""Return the labels of an object of the cluster, None if there is no such object."""
 EXPIRE_S = 300
 
 
@@ -23,7 +23,7 @@ class StoreBounds:
     series: int
     samples: int
     series_of_object: int
-    """So that no pod, and no node that speaks of its pods, takes the room of all others."""
+    """Prevents one pod, or one node reporting its pods, from taking the space of all others."""
 
 
 class MetricStore:
@@ -70,7 +70,7 @@ class MetricStore:
         return None
 
     def _is_full(self, bounds: StoreBounds, new_of: MeteredObject | None) -> bool:
-        """Whether there is no room for a sample; `new_of`: whose series would be a new one."""
+        """Return whether there is no space for a sample; `new_of`: the object whose series would be new."""
         if self.samples >= bounds.samples:
             return True
         return new_of is not None and (

@@ -1,1 +1,1 @@
-"""Heartbeats tell who was heard of and when, and each node has its own rate."""
+"""Heartbeats: which nodes were heard and when; each node has its own rate."""

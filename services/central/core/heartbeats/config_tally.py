@@ -7,7 +7,7 @@ from typing import Any
 from services.central.core.heartbeats.readiness import Ledger
 
 LISTED_REFUSALS, LISTED_NODES = 20, 5
-"""In the answer to `ask`, which must fit one message: nodes refuse for few reasons, but may make words up."""
+"""Bounds of the answer to `ask`, which must fit one message: reasons are few, but nodes could invent texts."""
 
 
 @dataclass(slots=True)
@@ -26,12 +26,12 @@ class RefusedBy:
 
 @dataclass(frozen=True, slots=True)
 class ConfigTally:
-    """What became of one revision, node by node."""
+    """The state of one revision, node by node."""
 
     applied: int = 0
     refused: int = 0
     behind: int = 0
-    """Nodes that have said nothing of it yet: silent, starting, or of an older version."""
+    """Nodes that have not reported it yet: silent, starting, or of an older version."""
     reasons: dict[tuple[str, int, str], RefusedBy] = field(default_factory=dict)
     """By service, revision and reason."""
 

@@ -1,4 +1,4 @@
-"""The rate of each node's heartbeats: each has a bucket of its own, so a flood of one costs the others nothing."""
+"""The rate of each node's heartbeats: each node has its own bucket, so a flood from one does not affect the others."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ MAX_HEARTBEAT_BYTES = 8 << 10
 HEARTBEATS_PER_S, HEARTBEAT_BURST = 2.0, 20
 """Of one node. An agent sends one every two seconds, and once more when a service turns well or unwell."""
 CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST = 0.1, 10
-"""How often one node may say that it works with another configuration; what is not heard is found by the resync."""
+"""How often one node may report another configuration; missed reports are found by the resync."""
 
 
 @dataclass(slots=True)
 class NodeRate:
-    """Token buckets by node; a node that was never heard has a full one."""
+    """Token buckets by node; a new node has a full one."""
 
     per_s: float
     burst: int

@@ -1,8 +1,8 @@
-"""The ledger of heartbeats: when each node was heard, how it stands, and whether anything may be done at all.
+"""The ledger of heartbeats: when each node was heard, its state, and whether any action is allowed at all.
 
 No action follows from this module alone. Silence on the bus is never death
-(docs/facts/safety-rules.md#rule-2-silence-is-not-death): the strongest word for a silent node is "late", and a verdict
-on a lost node needs Kubernetes' evidence on top of it (`verdict`).
+(docs/facts/safety-rules.md#rule-2-silence-is-not-death): the strongest state of a silent node here is "late", and a
+verdict on a lost node also needs evidence from Kubernetes (`verdict`).
 """
 
 from collections import Counter
@@ -34,15 +34,15 @@ class Heartbeat:
     applied: str | None = None
     """`entry_hash` of the configuration that all of its services work with; None: they differ, or have none."""
     revision: int | None = None
-    """Oldest revision of the configuration among its services; None: one of them does not say."""
+    """Oldest revision of the configuration among its services; None: one of them does not report it."""
     refusals: tuple[tuple[str, ConfigRefusal], ...] = ()
     """The services that have refused a revision, and which."""
     mode: NodeMode | None = None
-    """Whether it observes or enforces, by its own word; None: it was not heard yet, or does not say."""
+    """Whether it observes or enforces, by its own report; None: not heard yet, or not reported."""
 
 
 Ledger = dict[str, Heartbeat]
-"""Every node heard of, by name. `record` changes it in place: 10 000 nodes send a thousand a second."""
+"""Every node that was heard, by name. `record` changes it in place, because 10 000 nodes send a thousand a second."""
 
 
 def record(ledger: Ledger, readiness: Readiness, now_s: float) -> Verdict:
@@ -89,16 +89,16 @@ def forget(ledger: Ledger, now_s: float, rules: Rules) -> None:
 
 @dataclass(frozen=True, slots=True)
 class BusProbe:
-    """Central's own message over the bus: when it last came back, and since when it has come back without a gap.
+    """Central's own message over the bus: when it last came back, and since when without a gap.
 
-    While central did not hear the bus, no node can be called silent: that time counts for none of them.
+    While central did not receive from the bus, no node can be called silent, so that time counts for none of them.
     """
 
     heard_at_s: float | None = None
     since_s: float | None = None
 
     def returned(self, now_s: float, rules: Rules) -> "BusProbe":
-        """The probe came back; after a gap, listening starts anew."""
+        """Record that the probe came back; after a gap, listening restarts."""
         # Judged before this probe counts: it is the gap that ends with it which makes the listening start anew.
         return BusProbe(now_s, self.since_s if self.well(now_s, rules) else now_s)
 
@@ -107,18 +107,18 @@ class BusProbe:
         return self.heard_at_s is not None and now_s - self.heard_at_s <= rules.probe_max_age_s
 
     def restarted(self, now_s: float) -> "BusProbe":
-        """Listening starts anew, as after a change of the rules."""
+        """Restart listening, as after a change of the rules."""
         return BusProbe(self.heard_at_s, now_s if self.since_s is not None else None)
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """How one node stands, and why in words."""
+    """The state of one node, and the reason in words."""
 
     state: NodeState
     why: str
     silent_s: float | None = 0.0
-    """For how long it has certainly been silent; 0 while it is heard, None when that cannot be known."""
+    """Seconds of certain silence; 0 while it is heard, None if unknown."""
 
 
 READY = Standing("ready", "")
@@ -129,7 +129,7 @@ READY = Standing("ready", "")
 class Assessment:
     """Every node's standing by its name, and whether all action has to wait.
 
-    This is what Kubernetes' evidence is laid beside; nothing in it is a reason to evict.
+    It is combined with evidence from Kubernetes; nothing in it is a reason to evict.
     """
 
     nodes: Mapping[str, Standing] = field(default_factory=dict)
@@ -167,10 +167,10 @@ class Heard:
 
 
 def assess(heard: Heard, before: Assessment, now_s: float, rules: Rules) -> Assessment:
-    """The standing of every node, and the guards over all of them.
+    """Assess every node, and the guards over all of them.
 
-    While the bus is suspect the guards count nothing: all nodes would look silent at once, for a reason that is not
-    theirs. What they remember stays, so that a pause does not end meanwhile.
+    While the bus is suspect the guards count nothing, because all nodes would look silent at once, for a reason that is
+    not theirs. Their memory stays, so that a pause does not end meanwhile.
     """
     ledger, probe = heard.ledger, heard.probe
     bus_suspect = _bus_suspect(probe, now_s, rules)

@@ -22,7 +22,7 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A field that is an amount, or a percentage in a place of its own."""
+    """A field that is an amount, or a percentage in a field of its own."""
 
     amount: SettingPath
     ratio: SettingPath

@@ -1,7 +1,8 @@
-"""Katalyst's `spec.config` as settings of Sublet's services (docs/facts/katalyst-cluster.md#fields-of-the-configs).
+"""Translates Katalyst's `spec.config` to settings of Sublet's services
+(docs/facts/katalyst-cluster.md#fields-of-the-configs).
 
-Every field either has a place here, or is named as ignored: none is dropped silently. Bounds are those of the settings
-that the fields go to, or Katalyst's where these are narrower.
+Every field either maps to a setting, or is named as ignored: none is dropped silently. Bounds are those of the target
+settings, or Katalyst's if narrower.
 """
 
 from collections.abc import Iterator, Mapping
@@ -37,7 +38,7 @@ PLUGIN_FILES = {
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """What a `spec.config` comes to: settings by section, and the fields that Sublet has no counterpart for."""
+    """The result of a `spec.config`: settings by section, and the fields without a counterpart in Sublet."""
 
     settings: Sections
     ignored: tuple[str, ...] = ()
@@ -49,7 +50,7 @@ class Mapped:
 
 
 def settings_of(config: Mapping[str, Any] | None) -> Mapped:
-    """The settings behind a `spec.config`, fields in the order of their names; a field that is null counts as absent.
+    """Return the settings for a `spec.config`, in the order of field names; a null field counts as absent.
 
     Raises:
         Refused: `ValidateFailed`, naming field, value and bound.

@@ -1,4 +1,4 @@
-"""Readers of values of `spec.config`, which refuse with field, value and bound.
+"""Reads values of `spec.config`; errors name field, value and bound.
 
 Rule: docs/facts/safety-rules.md#rule-7-bad-config-never-applies.
 """

@@ -29,7 +29,8 @@ class UpdateStrategy(StrictModel):
 
 
 def canary_nodes(strategy: UpdateStrategy | None, matched: int, *, paused: bool = False) -> int:
-    """How many of `matched` nodes get the config now: all unless the strategy says less, none while it is paused.
+    """Return how many of `matched` nodes get the config now: all unless the strategy says less, none while it is
+    paused.
 
     Raises:
         Refused: `CalculateCanaryCutoffFailed`, a canary that is neither a number nor a percentage.

@@ -33,7 +33,7 @@ class KccVerdict:
 
 
 def check_kcc(kcc: Kcc, others: Iterable[Kcc], known_types: Collection[str] | None = None) -> KccVerdict:
-    """Whether a KCC is accepted beside the others, of which it may be one; without `known_types` every kind exists."""
+    """Check a KCC against the others, which may include it; without `known_types` every kind exists."""
     if known_types is not None and kcc.target_type not in known_types:
         return _refused(
             "TargetTypeNotExist", f"targetType.resource {kcc.target_type!r}: there is no such kind of config"

@@ -1,6 +1,6 @@
 """Label selectors in Kubernetes' own syntax: `a=b,c in (d,e),f notin (g),!h,i,j>1`.
 
-An absent label satisfies "not equal", "not in" and "not there", and nothing else.
+An absent label satisfies only "not equal", "not in" and "does not exist".
 """
 
 import re
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"[+-]?[0-9]{1,19}")
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What one part of a selector asks of one label. `bound` belongs to gt and lt, `values` to in and notin."""
+    """One part of a selector, about one label. `bound` belongs to gt and lt, `values` to in and notin."""
 
     key: str
     operator: Operator
@@ -158,7 +158,7 @@ class _Reader:
         return self._take()
 
     def _value(self) -> str:
-        """A label's value; nothing there is the empty one."""
+        """Parse a label's value; a missing one is empty."""
         word = self._peek()
         if not _WORD.fullmatch(word):
             return ""

@@ -1,7 +1,8 @@
-"""A config object ("target") and whether it may exist beside the others (docs/facts/katalyst-cluster.md#valid-configs).
+"""A config object ("target"), and whether it is valid next to the others
+(docs/facts/katalyst-cluster.md#valid-configs).
 
-A target is for the nodes it names, for those its selector takes, or for all. Two targets of one sort must not claim the
-same node. A refusal names field, value and bound.
+A target applies to the nodes it names, to those its selector matches, or to all. Two targets of one sort must not claim
+the same node. A refusal names field, value and bound.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -49,7 +50,7 @@ class KccTarget(StrictModel):
 
     @property
     def key(self) -> str:
-        """Namespace and name, by which it is known."""
+        """Return namespace and name, which identify it."""
         return f"{self.namespace}/{self.name}"
 
     @property
@@ -59,7 +60,7 @@ class KccTarget(StrictModel):
 
     @property
     def rank(self) -> tuple[int, int]:
-        """What it goes before where several are for a node: the lower first. Names, then selectors, then all nodes."""
+        """Return its precedence among targets of a node, the lower first: names, then selectors, then all nodes."""
         level = BY_NAME if self.node_names else FOR_ALL if self.for_all else BY_SELECTOR
         return level, -self.priority
 
@@ -70,7 +71,7 @@ class KccTarget(StrictModel):
 
     @cached_property
     def selector(self) -> Selector:
-        """What its nodes' labels must satisfy.
+        """Parse the selector of its nodes' labels.
 
         Raises:
             Refused: `selector`.
@@ -79,7 +80,7 @@ class KccTarget(StrictModel):
 
 
 def check_target(target: KccTarget, allowed: Mapping[int, Sequence[str]], others: Iterable[KccTarget]) -> None:
-    """Whether a target may exist beside the others, of which it may be one itself.
+    """Check a target against the others, which may include it.
 
     Raises:
         Refused: `ValidateFailed`, and what to change.

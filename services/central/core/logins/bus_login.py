@@ -1,7 +1,7 @@
-"""The login of a leaf at the hub: which node it speaks for, and which subjects that node may use.
+"""The login of a leaf at the hub: which node it represents, and which subjects that node may use.
 
-A node speaks for itself alone (docs/facts/safety-rules.md#rule-8-least-right): its name is in the token that its
-agent's pod is bound to (KEP-4193), which only a kubelet can ask for, and which the API server reviews.
+A node represents only itself (docs/facts/safety-rules.md#rule-8-least-right): its name is in the token that its agent's
+pod is bound to (KEP-4193), which only a kubelet can request, and which the API server reviews.
 """
 
 from collections.abc import Mapping, Sequence
@@ -19,7 +19,7 @@ from shared.errors import Refused
 AUDIENCE = "sublet-bus"
 """Whom the token is made for; the API server itself does not take it."""
 LEAF = "Leafnode"
-"""What the server calls a leaf's connection (nats-server, kindString)."""
+"""The server's name for a leaf's connection (nats-server, kindString)."""
 ACCOUNT = "NODES"
 MAX_PAYLOAD_BYTES = MAX_FIGURES_BYTES + (16 << 10)
 """Of one message of a leaf, with room for headers; a larger one ends the leaf's connection."""
@@ -32,7 +32,7 @@ NODE_NAME = "authentication.kubernetes.io/node-name"
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A login that the hub asks about: for which connection of which server, and what it shows."""
+    """A login question of the hub: the connection, the server, and the credentials."""
 
     server: str
     user: str
@@ -72,10 +72,10 @@ class BusRights:
 
 
 def token_of(asked: Asked) -> str:
-    """What has to be reviewed.
+    """Return the token to review.
 
     Raises:
-        Refused: it is no leaf, or shows no token. Everybody else has a name and a password in the hub's configuration.
+        Refused: it is no leaf, or has no token. All other clients have a name and a password in the hub's configuration.
     """
     if asked.kind != LEAF:
         raise Refused(f"a {asked.kind or 'connection'} is no leaf; log in with a user of the hub", reason="no_leaf")
@@ -111,9 +111,10 @@ def node_of(review: Mapping[str, Any], *, agents: str) -> str:
 
 
 def rights_of(node: str) -> BusRights:
-    """What the leaf of a node may. No wildcard covers another node's subject, key or inbox.
+    """Return the rights of a node's leaf. No wildcard covers another node's subject, key or inbox.
 
-    Consumers are not among it: one delivers what it finds to any subject of the account that its maker names.
+    Creating consumers is not included, because a consumer delivers to any subject of the account that its creator
+    names.
     """
     token = node_token(node)
     keys = [f"{CONFIG_BUCKET}.{key}" for key in (GLOBAL_CONFIG_KEY, node_config_key(node))]
@@ -126,10 +127,10 @@ def rights_of(node: str) -> BusRights:
 
 
 def user_claims(asked: Asked, node: str) -> dict[str, Any]:
-    """The user that the hub shall make of the connection: a leaf with its node's rights, without an end.
+    """Return the user that the hub assigns to the connection: a leaf with its node's rights, without an expiry.
 
-    It does not end with the token, so that central may be away for longer than that: what it says stays true for as
-    long as the connection lives, and the next one is asked about again.
+    The user does not expire with the token, so that central may be away for longer: the claims stay true for as long as
+    the connection lives, and the next connection is asked about again.
     """
     rights = rights_of(node)
     return {
@@ -150,7 +151,7 @@ def user_claims(asked: Asked, node: str) -> dict[str, Any]:
 
 
 def answer_claims(asked: Asked, *, user: str = "", refused: str = "") -> dict[str, Any]:
-    """The answer to the server: the signed token of a user, or why there is none."""
+    """Return the answer to the server: the signed token of a user, or why there is none."""
     said = {"jwt": user} if user else {"error": refused}
     return {
         "aud": asked.server,

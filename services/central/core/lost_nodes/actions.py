@@ -40,11 +40,11 @@ class PlannedAction:
 def plan_actions(
     cases: Sequence[NodeCase], guards: Guards, bucket: TokenBucket, now_s: float, rules: Rules
 ) -> tuple[list[PlannedAction], TokenBucket]:
-    """What is due, taints before evictions and then the longest lost first, and the bucket afterwards.
+    """Return the due actions, taints before evictions and then the longest lost first, and the bucket afterwards.
 
-    Nodes that fail come last: one of which every write is refused must not spend the tokens of all others.
-    Taking a taint away is not paced and no guard objects to it: it does no harm. `bucket` must be saved before anything
-    is done, and the action validated right before.
+    Nodes with failures come last, so that one whose every write is refused does not use up the tokens of all others.
+    Removing a taint is not paced and no guard objects to it, because it does no harm. `bucket` must be saved before any
+    action, and each action validated right before.
     """
     wanted = sorted(
         ((case, action) for case in cases if (action := _due(case, rules)) != "nothing"),

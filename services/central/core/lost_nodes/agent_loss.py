@@ -1,4 +1,4 @@
-"""The agents of a node: how they stand, since when, and what a CNR says of them.
+"""The state of a node's agents, since when, and what a CNR says about them.
 
 Facts: docs/facts/katalyst-cluster.md#lost-agents.
 """
@@ -13,7 +13,7 @@ Status = Literal["True", "False", "Unknown"]
 
 @dataclass(frozen=True, slots=True)
 class AgentWatch:
-    """How an agent stands, and the moment from which an agent that is not ready counts as lost."""
+    """The state of an agent, and the time from which an agent that is not ready counts as lost."""
 
     state: AgentState
     stamp_s: float

@@ -1,6 +1,6 @@
-"""The state of the cluster, by which central acts at all or not (docs/facts/katalyst-cluster.md#lost-agents).
+"""The state of the cluster, which decides whether central acts at all (docs/facts/katalyst-cluster.md#lost-agents).
 
-The guards beside it are stricter; this one names the state and sets the pace.
+The guards are stricter; this one names the state and sets the pace.
 """
 
 from dataclasses import dataclass

@@ -16,7 +16,7 @@ from shared.contracts.kube.node_conditions import AGENT_NOT_FOUND, AGENT_READY, 
 
 AGENT = "agent"
 OURS = (AGENT_NOT_FOUND, AGENT_READY, WITHDRAWN)
-"""Types of the conditions that central writes, and nobody else."""
+"""Types of the conditions that only central writes."""
 WORDS: Mapping[NodeVerdict, str] = {
     "suspect": "silent on the bus while its pod is ready: the bus may be cut",
     "lost": "silent on the bus, and no pod of it is ready",
@@ -55,9 +55,9 @@ class CnrCondition:
 
 
 def agent_state(verdict: NodeVerdict, pod: AgentState | None, *, well: bool) -> AgentState | None:
-    """The agent of a node by the verdict, its pod, and whether it is heard to be well on the bus; None: not known.
+    """Return the state of a node's agent from the verdict, its pod, and its health on the bus; None: unknown.
 
-    Of a node that is heard now it is known, even where nobody could say yet that it is silent.
+    The state of a node that is heard now is known, even before its silence could be measured.
     """
     if verdict == "freeze":
         return "Ready" if well and pod != "NotReady" else None
@@ -67,7 +67,7 @@ def agent_state(verdict: NodeVerdict, pod: AgentState | None, *, well: bool) -> 
 
 
 def conditions_of(judged: Judged, pod: AgentState | None, *, well: bool) -> list[CnrCondition]:
-    """What the CNR should say, ascending by type, as far as it is known."""
+    """Return what the CNR should say, ascending by type, as far as it is known."""
     state, taken = agent_state(judged.verdict, pod, well=well), withdrawn(judged)
     said: dict[str, AgentCondition] = {}
     if state is not None:
@@ -81,9 +81,9 @@ def conditions_of(judged: Judged, pod: AgentState | None, *, well: bool) -> list
 
 
 def with_changes(standing: Sequence[CnrCondition], wanted: Sequence[CnrCondition], now: str) -> list[dict[str, Any]]:
-    """All rows of ours to write; empty where they say the same already. What is not known stays as it stands.
+    """Return all of our rows to write; empty if they are there already. An unknown condition stays unchanged.
 
-    A status that stays keeps its time.
+    An unchanged status keeps its time.
     """
     before = {one.type: one for one in standing}
     if all(_same(before.get(one.type), one) for one in wanted):

@@ -1,6 +1,6 @@
-"""Guards over the counts of nodes: they object where so many look bad that the cause is probably not the nodes.
+"""Guards over the counts of nodes: they object if so many look bad that the cause is probably not the nodes.
 
-A guard speaks for a scope: the cluster, one pool, or one zone. Whoever acts on a node asks again before each node.
+A guard has a scope: the cluster, one pool, or one zone. It is checked again before each node.
 
 Facts: docs/facts/safety-rules.md#guards-on-counts.
 """
@@ -21,7 +21,7 @@ _ROUNDING = 1e-9  # so that 20 % of 35 nodes are 7 in binary fractions, too
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """Where a node stands; None: it is in no pool or zone that is known."""
+    """Pool and zone of a node; None: in none that is known."""
 
     pool: str | None = None
     zone: str | None = None
@@ -81,7 +81,7 @@ class Census:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """What the guards say, and what they remember for the next count."""
+    """The guards' objections, and what they remember for the next count."""
 
     objections: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """By scope, ascending, why nothing may be done there now."""
@@ -141,9 +141,9 @@ def silenced(before: Guards, why: str) -> Guards:
 
 
 def _holding(counted: Guards, found: Mapping[str, Mapping[str, float]], now_s: float) -> Guards:
-    """With what was found now and what still holds: a pause ends only some time after its cause.
+    """Combine what was found now with what still holds: a pause ends only some time after its cause.
 
-    `found` is by scope and reason the seconds for which there is a pause at least.
+    `found` has by scope and reason the least seconds of a pause.
     """
     held = {scope: until_s for scope, until_s in counted.held_until_s.items() if until_s > now_s}
     for scope, reasons in found.items():
@@ -174,7 +174,7 @@ def _sudden(census: Census, rules: Rules) -> str:
 
 
 def _most_nodes(before: Guards, total: int, now_s: float, rules: Rules) -> tuple[int, float]:
-    """The largest number of nodes lately: nodes that go one after another are noticed as well."""
+    """Return the largest recent number of nodes, so that nodes that disappear one after another are noticed as well."""
     # After a while the smaller number is the normal one: a cluster may shrink.
     if total >= before.most_nodes or now_s - before.most_nodes_at_s > rules.sudden_pause_s:
         return total, now_s

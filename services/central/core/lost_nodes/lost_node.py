@@ -58,7 +58,8 @@ def next_step(
     taint_s: float = TAINT_S,
     evict_s: float = EVICT_S,
 ) -> Step:
-    """What is due for a node that has been lost for `not_ready_s`: first the taint, the eviction in a later pass."""
+    """Return what is due for a node that has been lost for `not_ready_s`: the taint first, the eviction in a later
+    pass."""
     if not_ready_s > taint_s and not tainted:
         return "taint"
     # Never both in one pass: the taint must have been there before pods go, or their successors could come back.

@@ -1,6 +1,6 @@
 """The pace of actions: a token bucket (docs/facts/katalyst-cluster.md#lost-agents).
 
-The bucket is `shared.core.evictions.intents.TokenBucket`, which a ledger keeps: a restart gives nothing for free.
+The bucket is `shared.core.evictions.intents.TokenBucket`, which a ledger stores, so that a restart refills nothing.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from shared.core.evictions.intents import TokenBucket
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """So many actions in a second, and so many at once after a rest."""
+    """Actions per second, and the largest burst after a rest."""
 
     per_s: float
     burst: int = 1

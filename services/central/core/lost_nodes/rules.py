@@ -17,14 +17,14 @@ EVICT_S = 1200.0
 
 
 class Rules(BaseModel):
-    """When a node counts as late or lost, and when too much looks bad at once."""
+    """When a node counts as late or lost, and when too many look bad at once."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     late_s: Span = 30.0
     """A node silent for longer is late; three heartbeats of 10 s."""
     probe_max_age_s: Span = 15.0
-    """Central trusts the bus while it heard its own probe within this time."""
+    """Central trusts the bus while it received its own probe within this time."""
     api_max_age_s: Span = 60.0
     """Central trusts what it knows from the API server while it is not older than this."""
     taint_s: Span = TAINT_S

@@ -1,7 +1,8 @@
-"""The verdict on a silent node, and what is due for it (docs/facts/safety-rules.md#verdict-on-a-silent-node).
+"""The verdict on a silent node, and the actions due for it (docs/facts/safety-rules.md#verdict-on-a-silent-node).
 
-Four kinds of evidence, each with its own age: the node's heartbeat on the bus, central's own hearing, the agent's pod
-and the node's lease as the API server has them. None stands for "not known", and nothing is done on what is not known.
+There are four kinds of evidence, each with its own age: the node's heartbeat on the bus, whether central itself
+receives from the bus, the agent's pod, and the node's lease as the API server has them. None means unknown, and no
+action rests on an unknown.
 """
 
 from dataclasses import dataclass
@@ -11,27 +12,27 @@ from services.central.core.lost_nodes.lost_node import next_step
 from services.central.core.lost_nodes.rules import Rules
 
 NodeVerdict = Literal["freeze", "ready", "suspect", "lost", "kubernetes"]
-"""freeze: nothing can be said, so nothing is done. ready. suspect: silent, but its agent lives: no new reclaimed pods,
-and never an eviction. lost: silent, its agent dead, the node alive. kubernetes: the node itself is unreachable, which
-the node life cycle of Kubernetes deals with."""
+"""freeze: nothing is certain, so nothing is done. ready. suspect: silent, but its agent lives: no new reclaimed
+pods, and never an eviction. lost: silent, its agent dead, the node alive. kubernetes: the node itself is
+unreachable, which Kubernetes' own node life cycle handles."""
 
 Action = Literal["nothing", "untaint", "taint", "evict"]
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """All that is known of one node."""
+    """Everything known about one node."""
 
     bus_well: bool
-    """Whether central hears the bus, and has for long enough."""
+    """Whether central receives from the bus, and has for long enough."""
     silent_s: float | None
-    """For how long the node has certainly been silent: 0 while it is heard."""
+    """Seconds of certain silence; 0 while it is heard."""
     api_age_s: float | None
-    """Age of what the API server said last; None: it never said anything."""
+    """Age of the API server's last answer; None: there was none."""
     agent_ready: bool | None
     """Whether the agent's pod is ready."""
     agent_not_ready_s: float = 0.0
-    """For how long it has certainly not been."""
+    """Seconds for which the agent has certainly not been ready."""
     node_stale: bool | None = None
     """Whether the node's lease has run out, or the node is not ready for Kubernetes either."""
 
@@ -68,7 +69,7 @@ def judge(evidence: Evidence, rules: Rules) -> Judged:
 
 
 def _unknown(evidence: Evidence, rules: Rules) -> str:
-    """What is missing for a verdict; empty when nothing is."""
+    """Return what is missing for a verdict; empty if nothing is."""
     # First: without hearing the bus every other figure would be of no use.
     if not evidence.bus_well:
         return "central does not hear the bus: silence means nothing"
@@ -93,7 +94,7 @@ def withdrawn(judged: Judged) -> bool | None:
 
 
 def due(judged: Judged, *, tainted: bool, has_reclaimed_pods: bool, rules: Rules) -> Action:
-    """What the verdict asks for now; whether it may be done is for the guards to say."""
+    """Return the actions that the verdict requests; the guards decide whether they are allowed."""
     if judged.verdict == "ready":
         return "untaint" if tainted else "nothing"
     if judged.verdict not in ("suspect", "lost"):

@@ -1,4 +1,4 @@
-"""The entries of a CNC: which config its node has of each kind (docs/facts/katalyst-cluster.md#what-a-cnc-says)."""
+"""The entries of a CNC: the config of each kind that its node has (docs/facts/katalyst-cluster.md#what-a-cnc-says)."""
 
 from services.central.core.strict import StrictModel
 
@@ -12,6 +12,6 @@ class NodeConfig(StrictModel):
 
 
 class ConfigEntry(NodeConfig):
-    """One entry of a CNC: there is one for each kind of config."""
+    """One entry of a CNC; there is one per kind of config."""
 
     type: str

@@ -34,9 +34,9 @@ class CompanionSeen:
 
 
 def companion_metadata(name: str, uid: str, labels: Mapping[str, str]) -> dict[str, Any]:
-    """The metadata of a Node's companion, whatever is there now: labels are the Node's alone.
+    """Return the metadata of a Node's companion, whatever exists now; its labels are exactly the Node's.
 
-    Owned by the Node as its controller, so that Kubernetes deletes it with the Node.
+    The Node owns it as its controller, so Kubernetes deletes it with the Node.
     """
     owner = {
         "apiVersion": "v1",

@@ -41,18 +41,19 @@ def node_slo_of(document: Mapping[str, Any]) -> NodeSloSeen:
 
 
 def foreign_writer(seen: NodeSloSeen, ours: str) -> str:
-    """Who else writes its spec; "" where nobody does. Two that write one object would undo each other for ever."""
+    """Return another writer of its spec; "" if there is none. Two writers of one object would overwrite each other
+    forever."""
     return min(seen.writers - {ours}, default="")
 
 
 def node_slo_document(node: NodeSeen, spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The NodeSLO of a Node: Kubernetes deletes it with the Node, which owns it."""
+    """Return the NodeSLO of a Node, which owns it, so Kubernetes deletes it with the Node."""
     meta = companion_metadata(node.name, node.uid, {})
     return {"metadata": {"name": meta["name"], "ownerReferences": meta["ownerReferences"]}, "spec": dict(spec)}
 
 
 def orphaned_node_slos(nodes: Sequence[NodeSeen], there: Sequence[NodeSloSeen], ours: str) -> list[NodeSloSeen]:
-    """Those of Nodes that are not there and that nobody else writes, ascending by name."""
+    """Return those of missing Nodes that no other writer owns, ascending by name."""
     names = {node.name for node in nodes}
     found = [one for one in there if one.name not in names and one.writers <= {ours}]
     return sorted(found, key=lambda one: one.name)

@@ -22,9 +22,9 @@ class NodeSeen:
     uid: str
     labels: Mapping[str, str]
     ready: bool | None
-    """As Kubernetes' own node life cycle says; None: it says nothing."""
+    """Readiness by Kubernetes' own node life cycle; None: unknown."""
     offered: frozenset[str]
-    """Names of reclaimed resources of which the Node offers more than nothing."""
+    """Names of reclaimed resources of which the Node offers more than zero."""
 
     @property
     def place(self) -> NodePlace:

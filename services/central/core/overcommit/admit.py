@@ -1,6 +1,7 @@
-"""What the API server is to store of a node's status that somebody writes (docs/facts/katalyst-overcommit.md#webhook).
+"""Decides what the API server stores when a node's status is written (docs/facts/katalyst-overcommit.md#webhook).
 
-The figures of a node are kubelet's alone: what anybody else sends back may be amplified already, and would be so twice.
+Only kubelet's figures are a node's own: figures from another writer may be amplified already, and would be amplified
+twice.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ ByResource = Mapping[Resource, Amounts]
 
 @dataclass(frozen=True, slots=True)
 class NodeOvercommit:
-    """What a Node's annotations say of its over-commitment; what is not there is not known."""
+    """A Node's annotations about its over-commitment; a missing one is unknown."""
 
     ratio: Mapping[Resource, str] = field(default_factory=dict)
     """As set by a config."""
@@ -28,7 +29,7 @@ class NodeOvercommit:
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """What is to be stored; no `originals`: the status stays as it was sent."""
+    """What must be stored; no `originals`: the status stays as it was sent."""
 
     status: ByResource
     originals: ByResource | None = None

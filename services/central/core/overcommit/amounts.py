@@ -1,4 +1,4 @@
-"""What an over-committed node is to advertise (docs/facts/katalyst-overcommit.md#figures)."""
+"""What an over-committed node advertises (docs/facts/katalyst-overcommit.md#figures)."""
 
 from dataclasses import dataclass
 
@@ -11,6 +11,6 @@ class Amounts:
     capacity: int
 
     def times(self, ratio: float, *, bound: int = 0) -> "Amounts":
-        """Both by the ratio, cut, but for what is bound to CPUs of its own, at most all that is allocatable."""
+        """Multiply both by the ratio, truncated, except the bound part, and at most all that is allocatable."""
         kept = min(max(0, bound), self.allocatable)
         return Amounts(*(int((amount - kept) * ratio) + kept for amount in (self.allocatable, self.capacity)))

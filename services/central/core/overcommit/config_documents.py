@@ -1,6 +1,6 @@
 """NodeOvercommitConfig objects, as claims to pools of nodes (docs/facts/katalyst-overcommit.md#which-config).
 
-One that cannot be followed claims nobody and says in its status why: no node changes because of a slip.
+A config that cannot be followed claims no node, and its status says why: a mistake changes no node.
 """
 
 from collections.abc import Mapping
@@ -27,12 +27,12 @@ class OvercommitLimits:
 
     most: Mapping[Resource, float]
     by_label_alone: bool = False
-    """Whether a node that never said what it can bear gets the ratio of its config."""
+    """Whether a node that never reported what it can bear gets the ratio of its config."""
 
 
 @dataclass(frozen=True, slots=True)
 class OvercommitConfig:
-    """A config: the pool that it claims, the ratios that it sets, as written, and what its status says now."""
+    """A config: the pool that it claims, the ratios that it sets, as written, and its current status."""
 
     claim: PoolClaim
     generation: int
@@ -56,10 +56,10 @@ class OvercommitConfig:
 
 
 def overcommit_config_of(document: Mapping[str, Any]) -> OvercommitConfig:
-    """What an object says; never raises for anything in its spec or status.
+    """Read an object; nothing in its spec or status raises.
 
     Raises:
-        Refused: it has no name, which no API server gives.
+        Refused: it has no name, which no API server sends.
     """
     meta = mapping(document.get("metadata"), "metadata")
     name, generation = text(meta.get("name"), "metadata.name"), meta.get("generation")
@@ -100,7 +100,7 @@ def _spec(document: Mapping[str, Any]) -> tuple[str, dict[Resource, str]]:
 
 
 def _fault(name: Resource, given: str, limits: OvercommitLimits) -> str:
-    """What speaks against a ratio; "" if nothing does."""
+    """Return what is wrong with a ratio; "" if nothing is."""
     where, ratio, most = f"spec.resourceOvercommitRatio.{name}: {given[:32]!r}", ratio_of(given), limits.most[name]
     if ratio is None:
         return f'{where} is no number; write one such as "1.5"'
@@ -113,7 +113,7 @@ def _fault(name: Resource, given: str, limits: OvercommitLimits) -> str:
 
 
 def _created_s(given: object) -> float:
-    """Seconds since 1970; what cannot be read is the oldest, and wins over nobody."""
+    """Return seconds since 1970; an unreadable time counts as the oldest, and never wins."""
     try:
         return datetime.fromisoformat(str(given)).timestamp()
     except ValueError:

@@ -1,4 +1,4 @@
-"""The status of a NodeOvercommitConfig: whether it holds, which nodes it rules, and what came of it there."""
+"""The status of a NodeOvercommitConfig: whether it is valid, which nodes it controls, and the result there."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ Condition = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ConfigStanding:
-    """What became of a config: why it is refused, who rules its pool, and the plans of the nodes that it rules."""
+    """The result of a config: why it is refused, which config controls its pool, and the plans of its nodes."""
 
     refusal: str
     ruler: str | None
@@ -33,7 +33,7 @@ class ConfigStanding:
 
 
 def status_due(config: OvercommitConfig, standing: ConfigStanding, now: datetime) -> dict[str, Any] | None:
-    """The status that the object should have; None where it has it. Conditions of others stay."""
+    """Return the status that the object should have; None if it has it. Conditions of others stay."""
     nodes = sorted(standing.plans)
     wanted = [_valid(config, standing), *_advertised(config, standing)]
     there = {str(one.get("type")): one for one in config.conditions}

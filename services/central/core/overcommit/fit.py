@@ -1,6 +1,6 @@
 """Does a pod fit on a node whose CPUs are bound and over-committed? (docs/facts/katalyst-overcommit.md#fit)
 
-A pod that gets whole CPUs for itself takes them from everybody else: each of them counts as often as it was sold.
+A pod that gets whole CPUs takes them from everyone else, so each of them counts as often as it was sold.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ RefusedBecause = Literal["memory_manager", "insufficient_cpu", "ratio_unreadable
 
 @dataclass(frozen=True, slots=True)
 class ContainerClaim:
-    """What a container asks for, None where it says nothing; milli-cores and bytes."""
+    """Requests of a container, None if undeclared; milli-cores and bytes."""
 
     cpu_request: int | None = None
     cpu_limit: int | None = None
@@ -34,7 +34,7 @@ class ContainerClaim:
 
     @property
     def whole_cpus(self) -> int:
-        """CPUs that it gets for itself where kubelet binds; 0: it runs beside others."""
+        """Return the CPUs that it owns if kubelet binds; 0: it shares CPUs."""
         cpu, memory = self.cpu_request, self.memory_request
         guaranteed = bool(cpu and memory) and cpu == self.cpu_limit and memory == self.memory_limit
         return cpu // 1000 if guaranteed and cpu is not None and cpu % 1000 == 0 else 0
@@ -42,7 +42,7 @@ class ContainerClaim:
 
 @dataclass(frozen=True, slots=True)
 class CpuTaken:
-    """What a pod takes of a node: whole CPUs, or a request in milli-cores beside others."""
+    """What a pod takes of a node: whole CPUs, or a request in milli-cores on shared ones."""
 
     guaranteed_cpus: int
     request_millis: int
@@ -91,7 +91,7 @@ class OvercommitFit:
 
 @dataclass(frozen=True, slots=True)
 class SoldNode:
-    """What a Node's annotations say of what is sold of it; CPU as kubelet may give it, None: not known."""
+    """A Node's annotations about its sold resources; CPU as kubelet may give it, None: unknown."""
 
     cpu: RatioPair
     memory: RatioPair
@@ -100,7 +100,7 @@ class SoldNode:
 
 @dataclass(frozen=True, slots=True)
 class KubeletBinding:
-    """What a CNR says of what kubelet's managers bind."""
+    """What a CNR says about bindings of kubelet's managers."""
 
     cpus: bool
     memory: bool
@@ -118,14 +118,14 @@ def sold_node(document: Mapping[str, Any]) -> SoldNode | None:
 
 
 def kubelet_binding(document: Mapping[str, Any]) -> KubeletBinding | None:
-    """A CNR of its document; None: kubelet binds nobody, or nobody says so."""
+    """Read a CNR; None: kubelet binds no pod, or nothing is reported."""
     annotations = (document.get("metadata") or {}).get("annotations") or {}
     cpus, memory = (binds(str(annotations.get(key) or "")) for key in (CPU_MANAGER, MEMORY_MANAGER))
     return KubeletBinding(cpus, memory, bound_cpus(annotations)) if cpus or memory else None
 
 
 def cpu_taken(containers: Sequence[ContainerClaim], overhead_cpu_millis: int = 0) -> CpuTaken:
-    """What a pod of these containers takes; its overhead is no CPU of its own."""
+    """Return what a pod of these containers takes; its overhead is never an owned CPU."""
     if containers and all(one.whole_cpus for one in containers):
         return CpuTaken(_larger(containers, [one.whole_cpus for one in containers]), 0)
     return CpuTaken(0, _larger(containers, [one.cpu_request or 0 for one in containers]) + overhead_cpu_millis)

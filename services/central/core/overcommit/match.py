@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PoolClaim:
-    """A config by the label value that it claims; an empty one claims nobody."""
+    """A config by the label value that it claims; an empty one claims no node."""
 
     name: str
     pool: str

@@ -1,7 +1,7 @@
-"""A Node as over-commitment sees it, read from its document: what cannot be read is not there.
+"""A Node as over-commitment sees it, read from its document: an unreadable part counts as missing.
 
-Everybody who may write a Node may write its annotations: amounts are bounded, and no ratio is taken at its word before
-it was read (docs/facts/katalyst-overcommit.md#annotations).
+Anyone who may write a Node may write its annotations, so amounts are bounded, and no ratio is used before it was
+checked (docs/facts/katalyst-overcommit.md#annotations).
 """
 
 from collections.abc import Mapping
@@ -41,13 +41,13 @@ class OvercommitNode:
     name: str
     pool: str | None
     annotations: Texts
-    """Those of over-commitment alone."""
+    """Only the annotations of over-commitment."""
     said: NodeOvercommit
     status: ByResource
 
 
 def overcommit_node(document: Mapping[str, Any]) -> OvercommitNode:
-    """What is kept of a Node."""
+    """Read a Node."""
     meta, status = _map(document.get("metadata")), _map(document.get("status"))
     pool, annotations = _map(meta.get("labels")).get(POOL_LABEL), overcommit_annotations(document)
     return OvercommitNode(
@@ -66,7 +66,8 @@ def overcommit_annotations(document: Mapping[str, Any]) -> dict[str, str]:
 
 
 def said_by(annotations: Texts) -> NodeOvercommit:
-    """What they say; never raises. A set ratio that is no number, or more than any config may set, is none."""
+    """Read the annotations without raising. A set ratio that is not a number, or exceeds what any config may set,
+    counts as none."""
     set_ratios, realtime = (
         {name: annotations[key(name)] for name in RESOURCES if key(name) in annotations}
         for key in (set_ratio_key, realtime_ratio_key)
@@ -83,7 +84,7 @@ def _within(figure: Amounts, original: Amounts) -> bool:
 
 
 def amounts_of(allocatable: Mapping[str, Any], capacity: Mapping[str, Any]) -> dict[Resource, Amounts]:
-    """By resource, where both are there and are amounts."""
+    """Return the amounts by resource, if both exist and are amounts."""
     found: dict[Resource, Amounts] = {}
     for name in RESOURCES:
         both = _amount(name, allocatable.get(name)), _amount(name, capacity.get(name))
@@ -114,7 +115,7 @@ def _figures(sort: Literal["original", "overcommit"], annotations: Texts) -> dic
 
 
 def _amount(name: Resource, given: object) -> int | None:
-    """Milli-cores or bytes; None where it is no amount of a node."""
+    """Return milli-cores or bytes; None if it is no amount of a node."""
     if not isinstance(given, str) or len(given) > MOST_TEXT:
         return None
     try:

@@ -1,7 +1,8 @@
-"""What central writes of an over-committed Node, and why it has its ratio.
+"""What central writes to an over-committed Node, and why it has its ratio.
 
-Kubelet writes the figures, and the webhook changes them on their way. Kubelet looks every ten seconds, and says
-nothing for five minutes where its figures are shown: so central writes once what is to be shown, and kubelet goes on.
+Kubelet writes the figures, and the webhook changes them on the way. Kubelet checks every ten seconds, but writes
+nothing for five minutes while its figures are stored. Central therefore writes the advertised figures once, and kubelet
+continues.
 """
 
 from collections.abc import Mapping
@@ -29,12 +30,12 @@ NOTHING_BORNE = "1.00"
 
 @dataclass(frozen=True, slots=True)
 class NodePlan:
-    """Annotations to write (None: to take away), and what stands of the node."""
+    """Annotations to write (None: remove), and the state of the node."""
 
     annotations: Mapping[str, str | None]
     standing: Standing
     figures: Mapping[Resource, Amounts] = field(default_factory=dict)
-    """What the Node is to show, of resources of which kubelet's own figures are known."""
+    """What the Node must advertise, for resources whose kubelet figures are known."""
     ratios: Mapping[Resource, float] = field(default_factory=dict)
     set_ratios: Mapping[Resource, str] = field(default_factory=dict)
     bearable: Mapping[Resource, str] = field(default_factory=dict)
@@ -49,9 +50,9 @@ def node_plan(
     *,
     unheard: bool,
 ) -> NodePlan:
-    """What is due for a Node of this config and with what it says itself.
+    """Return what is due for a Node with this config and its own report.
 
-    `unheard`: the node has not said what it can bear for longer than its last word holds.
+    `unheard`: the node has not reported what it can bear for longer than its last report is valid.
     """  # fmt: skip
     if config is None or not config.ratios:
         return _without(node)
@@ -102,7 +103,7 @@ def _bearable(
     *,
     unheard: bool,
 ) -> dict[Resource, str]:
-    """By resource as it is written; without an entry the set ratio holds alone."""
+    """Return ratios by resource as written; without an entry only the set ratio applies."""
     found: dict[Resource, str] = {}
     for name in config.ratios:
         said = None if report is None or report.silent else report.bearable.get(name)

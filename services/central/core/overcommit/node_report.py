@@ -1,4 +1,4 @@
-"""What a node's CNR says of its over-commitment (docs/facts/katalyst-overcommit.md#annotations)."""
+"""What a node's CNR says about its over-commitment (docs/facts/katalyst-overcommit.md#annotations)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,17 +20,17 @@ MOST_CPUS = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class NodeOvercommitReport:
-    """By node: what it can bear, and the CPUs that are bound to pods. A ratio that is not there is not known."""
+    """What a node can bear, and the CPUs that are bound to pods. A missing ratio is unknown."""
 
     name: str
     bearable: Mapping[Resource, str] = field(default_factory=dict)
     bound_cpu_millis: int = 0
     silent: bool = False
-    """Whether central has found the node's agent silent: what it said last holds no more."""
+    """Whether central has found the node's agent silent: its last report is no longer valid."""
 
 
 def node_report_of(document: Mapping[str, Any]) -> NodeOvercommitReport:
-    """What is kept of a CNR; what cannot be read is not there."""
+    """Read a CNR; an unreadable part counts as missing."""
     meta, status = _map(document.get("metadata")), _map(document.get("status"))
     annotations, rows = _map(meta.get("annotations")), status.get("conditions")
     said = {name: annotations.get(set_ratio_key(name)) for name in RESOURCES}
@@ -46,7 +46,7 @@ def node_report_of(document: Mapping[str, Any]) -> NodeOvercommitReport:
 
 
 def bound_cpus(annotations: Mapping[str, Any]) -> int:
-    """CPUs that kubelet's static CPU manager has given to pods; 0 where it is another one, or nobody says."""
+    """Return the CPUs that kubelet's static CPU manager has given to pods; 0 for another manager, or if unknown."""
     given, manager = annotations.get(GUARANTEED_CPUS), annotations.get(CPU_MANAGER)
     if not (isinstance(manager, str) and binds(manager) and isinstance(given, str) and given.isdecimal()):
         return 0

@@ -1,4 +1,4 @@
-"""Answers to the API server about the status of a Node that somebody writes: always allowed, changed where it is due.
+"""Answers the API server about writes to a Node's status: always allowed, changed if necessary.
 
 Facts: docs/facts/katalyst-overcommit.md#webhook.
 """
@@ -27,7 +27,7 @@ Patch = list[dict[str, Any]]
 
 
 def node_patch(request: AdmissionRequest) -> tuple[Patch, NodeReviewOutcome]:
-    """What is changed of a status before it is stored; nothing of what is none of an over-committed Node."""
+    """Return the change to a status before it is stored; none for a node that is not over-committed."""
     document = request.fields.get("object")
     if (request.operation, request.text("subResource")) != ("UPDATE", "status") or not isinstance(document, dict):
         return [], "not_overcommitted"
@@ -78,7 +78,7 @@ def _own(field: str, sent: Amounts, before: Amounts | None, stored: Amounts | No
 
 
 def _patch(node: OvercommitNode, found: Admitted) -> Patch:
-    """Replaces amounts that differ; kubelet's spelling of the others stays."""
+    """Replace amounts that differ; kubelet's spelling of the others stays."""
     texts = figure_texts("original", found.originals or {})
     patch: Patch = [
         {"op": "add", "path": f"/metadata/annotations/{key.replace('/', '~1')}", "value": text}

@@ -15,9 +15,9 @@ class EffectiveRatio:
 
 
 def effective_ratio(set_text: str | None, realtime_text: str | None) -> EffectiveRatio:
-    """The smaller of what was set and what the node can bear; nobody set one: 1.
+    """Return the smaller of the set ratio and what the node can bear; 1 if none is set.
 
-    A node whose own figure cannot be read bears nothing.
+    A node whose own figure is unreadable can bear nothing.
     """
     if set_text is None:
         return EffectiveRatio()

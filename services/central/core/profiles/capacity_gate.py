@@ -32,10 +32,10 @@ Document = Mapping[str, Any]
 
 
 def reclaimed_asked(pod: Document) -> dict[str, int]:
-    """What a pod takes of the offer, in milli-cores and bytes, by whatever names it asks for it.
+    """Return what a pod takes of the offer, in milli-cores and bytes, under any names.
 
     Raises:
-        Refused: it is of another shape than a Pod, or an amount is no quantity.
+        Refused: it has another shape than a Pod, or an amount is no quantity.
     """
     thousandths = claims_of(pod).requests
     return {
@@ -44,22 +44,22 @@ def reclaimed_asked(pod: Document) -> dict[str, int]:
 
 
 def gates_of(pod: Document) -> tuple[str, ...]:
-    """The names of the gates that a pod waits behind.
+    """Return the names of a pod's scheduling gates.
 
     Raises:
-        Refused: it is of another shape than a Pod.
+        Refused: it has another shape than a Pod.
     """
     rows = items(mapping(pod.get("spec"), "spec").get("schedulingGates"), "schedulingGates")
     return tuple(str(mapping(row, "schedulingGates").get("name")) for row in rows)
 
 
 def with_gate(pod: dict[str, Any]) -> dict[str, Any]:
-    """The pod behind the gate, if it asks for anything of the offer and a scheduler is to place it.
+    """Return the pod behind the gate, if it requests any of the offer and a scheduler will place it.
 
-    A pod that has a node may have no gate, and a DaemonSet's pod can go to one node alone, whatever others have free.
+    A pod that has a node may have no gate, and a DaemonSet's pod can run on one node only, whatever others have free.
 
     Raises:
-        Refused: it is of another shape than a Pod, or an amount is no quantity.
+        Refused: it has another shape than a Pod, or an amount is no quantity.
     """
     spec, meta = mapping(pod.get("spec"), "spec"), mapping(pod.get("metadata"), "metadata")
     owners = [mapping(one, "ownerReferences") for one in items(meta.get("ownerReferences"), "ownerReferences")]

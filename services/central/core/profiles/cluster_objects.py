@@ -1,4 +1,4 @@
-"""What profiles need of a cluster's other objects: the labels of namespaces, and priority classes."""
+"""What profiles need of other objects: the labels of namespaces, and priority classes."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -31,10 +31,10 @@ class PriorityClassSeen:
 
 
 def namespace_of(document: Mapping[str, Any]) -> NamespaceSeen:
-    """What is kept of a Namespace.
+    """Read a Namespace.
 
     Raises:
-        Refused: it is of another shape.
+        Refused: it has another shape.
     """
     meta = mapping(document.get("metadata"), "metadata")
     name = text(meta.get("name"), "metadata.name")
@@ -42,10 +42,10 @@ def namespace_of(document: Mapping[str, Any]) -> NamespaceSeen:
 
 
 def priority_class_of(document: Mapping[str, Any]) -> PriorityClassSeen:
-    """What is kept of a PriorityClass.
+    """Read a PriorityClass.
 
     Raises:
-        Refused: it is of another shape.
+        Refused: it has another shape.
     """
     name = text(mapping(document.get("metadata"), "metadata").get("name"), "metadata.name")
     policy = document.get("preemptionPolicy")

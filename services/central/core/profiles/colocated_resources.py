@@ -78,7 +78,7 @@ def _whole_millis(quantity: Any) -> str:
 
 
 def quantity_millis(quantity: Any, name: str) -> int:
-    """Thousandths of what a quantity says, rounded up as Kubernetes does.
+    """Return thousandths of a quantity, rounded up as Kubernetes does.
 
     Raises:
         Refused: it is no quantity.
@@ -90,10 +90,10 @@ def quantity_millis(quantity: Any, name: str) -> int:
 
 
 def kube_qos_of_spec(spec: Mapping[str, Any]) -> KubeQos:
-    """The Kubernetes QoS class of a pod that has not been admitted yet, init containers with the others.
+    """Return the Kubernetes QoS class of a pod that has not been admitted yet, including init containers.
 
     Raises:
-        Refused: an amount is no quantity, or something is of another kind than in a Pod.
+        Refused: an amount is no quantity, or something has another type than in a Pod.
     """
     resources = [mapping(container.get("resources"), "resources") for container in containers_of(spec)]
     return kube_qos((_plain(given.get("requests")), _plain(given.get("limits"))) for given in resources)
@@ -105,9 +105,9 @@ def _plain(given: object) -> dict[str, int]:
 
 
 def extended_resources(containers: Iterable[tuple[str, Amounts, Amounts]]) -> dict[str, dict[str, dict[str, Any]]]:
-    """What the annotation says: name, requests and limits of each container that asks for colocated resources.
+    """Return the annotation: name, requests and limits of each container that requests colocated resources.
 
-    The runtime hands no extended resources to a node's agents, so the pod carries them as text, too.
+    The runtime passes no extended resources to a node's agents, so the pod also carries them as text.
     """
     found = {
         name: {"requests": _colocated(requests), "limits": _colocated(limits)} for name, requests, limits in containers

@@ -28,7 +28,7 @@ _WHOLE_CPUS: tuple[KoordQos, ...] = ("LSR", "LSE")
 
 @dataclass(frozen=True, slots=True)
 class PodClaims:
-    """What of a pod is judged: labels, priority, and requests together, by resource name, cpu in milli-cores."""
+    """What is judged of a pod: labels, priority, and total requests by resource name, cpu in milli-cores."""
 
     labels: Mapping[str, str]
     priority: int | None = None

@@ -1,4 +1,4 @@
-"""What admission judges of a Pod, read from its document."""
+"""Reads from a Pod's document what admission judges."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ def claims_of(pod: Document) -> PodClaims:
 
 
 def _requests(spec: Document) -> dict[str, int]:
-    """Sidecars run beside the containers, and beside the init containers that stand below them."""
+    """Sum up requests. Sidecars run next to the containers, and next to the init containers that follow them."""
     running = [_amounts(row) for row in _rows(spec, "containers")]
     beside, starting = Counter[str](), []
     for row in _rows(spec, "initContainers"):

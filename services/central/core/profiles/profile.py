@@ -13,7 +13,7 @@ SKIP_RESOURCES = "config.koordinator.sh/skip-update-resources"
 
 @dataclass(frozen=True, slots=True)
 class ProfileChanges:
-    """What a profile writes into a pod, in the order in which it does; empty where it says nothing."""
+    """What a profile writes into a pod, in order; empty for undeclared parts."""
 
     labels: Mapping[str, str] = field(default_factory=dict)
     annotations: Mapping[str, str] = field(default_factory=dict)
@@ -46,7 +46,7 @@ class Profile:
         )
 
     def takes(self, draw: int) -> bool:
-        """Whether a pod with this draw, 0 to 99, is among its percent."""
+        """Return whether a pod with this draw, 0 to 99, is within its percentage."""
         return self.probability_percent is None or draw < self.probability_percent
 
 

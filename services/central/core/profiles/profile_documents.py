@@ -1,6 +1,6 @@
 """ClusterColocationProfile objects, as profiles (docs/facts/koordinator-profiles.md#what-a-profile-does).
 
-One that cannot be read matches nothing, and says in its status why: nobody's pods change because of a slip.
+An unreadable profile matches nothing, and its status says why: a mistake changes no pods.
 """
 
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ class ProfileSelector(_Part):
 
     @property
     def selector(self) -> Selector:
-        """As the rules have it.
+        """Return the selector as the rules use it.
 
         Raises:
             Refused: `selector`, no label can satisfy it as it is written.
@@ -94,7 +94,7 @@ class ProfileSpec(_Part):
 
     @property
     def changes(self) -> ProfileChanges:
-        """What it writes into pods."""
+        """Return what it writes into pods."""
         return ProfileChanges(
             labels=self.labels or {},
             annotations=self.annotations or {},
@@ -122,10 +122,10 @@ class ProfileSeen:
 
 
 def profile_of(document: Mapping[str, Any]) -> ProfileSeen:
-    """What an object says; never raises for anything in its spec.
+    """Read an object; nothing in its spec raises.
 
     Raises:
-        Refused: it has no name, which no API server gives.
+        Refused: it has no name, which no API server sends.
     """
     meta = mapping(document.get("metadata"), "metadata")
     name, generation = meta.get("name"), meta.get("generation")
@@ -142,10 +142,10 @@ def profile_of(document: Mapping[str, Any]) -> ProfileSeen:
 
 
 def read_profile(name: str, document: Mapping[str, Any]) -> Profile:
-    """The profile that an object describes.
+    """Return the profile that an object describes.
 
     Raises:
-        Refused: `profile` or `selector`, with the field, what it says and what is wanted.
+        Refused: `profile` or `selector`, with the field, its value and what is expected.
     """
     annotations = mapping(mapping(document.get("metadata"), "metadata").get("annotations"), "annotations")
     try:
@@ -175,7 +175,7 @@ def _selector(given: ProfileSelector, field: str) -> Selector:
 
 
 def _check_patch(patch: object) -> None:
-    """Refuse what would take long to merge. Level by level, for a deep document must not end the reader."""
+    """Refuse a patch that would take long to merge. Iterative, because a deep document must not crash the reader."""
     level, values = [patch], 0
     for _ in range(MOST_PATCH_DEPTH):
         level = [inner for value in level for inner in _inside(value)]

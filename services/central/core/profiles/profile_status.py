@@ -13,7 +13,7 @@ Condition = Mapping[str, Any]
 
 
 def conditions_due(seen: ProfileSeen, priority_classes: Collection[str], now: datetime) -> list[Condition] | None:
-    """The conditions that the status should have; None where it has them. Those of others stay."""
+    """Return the conditions that the status should have; None if it has them. Those of others stay."""
     wanted = _verdict(seen, priority_classes)
     there = next((one for one in seen.conditions if one.get("type") == VALID), {})
     if all(there.get(name) == value for name, value in wanted.items()):

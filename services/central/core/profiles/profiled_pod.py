@@ -25,7 +25,7 @@ class ProfilesInForce:
     priority_classes: PriorityClasses = field(default_factory=dict)
     skip_by_pod_annotation: bool = False
     gated: bool = False
-    """Whether pods that ask for reclaimed resources wait behind the gate for room."""
+    """Whether pods that request reclaimed resources wait behind the gate."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ def profiled(
     rules: ProfilesInForce,
     draw: Callable[[str], int],
 ) -> ProfiledPod:
-    """The pod after every profile that matches its own labels, by name ascending; a later one overwrites.
+    """Apply every profile that matches the pod's own labels, ascending by name; a later one overwrites.
 
-    `draw` gives 0 to 99 for a profile's name. A profile that cannot be applied as a whole leaves no trace. What is not
-    changed is not copied: the answer and the pod share it.
+    `draw` gives 0 to 99 for a profile's name. A profile that cannot be applied completely leaves no trace. Unchanged
+    parts are not copied: the answer and the pod share them.
 
     Raises:
-        Refused: the pod itself is of another shape than a Pod.
+        Refused: the pod itself has another shape than a Pod.
     """
     own_labels = texts(mapping(pod.get("metadata"), "metadata").get("labels"), "labels")
     matching = sorted((p for p in rules.profiles if p.matches(namespace_labels, own_labels)), key=lambda p: p.name)
@@ -118,7 +118,7 @@ def _labels(labels: Mapping[str, str], profile: Profile) -> dict[str, str]:
 
 
 def _mapped(words: dict[str, str], keys: Mapping[str, str]) -> dict[str, str]:
-    """Copies of values under other keys; what is not there is copied as an empty one, as in Koordinator."""
+    """Copy values to other keys; a missing value is copied as an empty one, as in Koordinator."""
     for source, target in sorted(keys.items()):
         words[target] = words.get(source, "")
     return words

@@ -20,21 +20,21 @@ from shared.errors import Refused
 MAX_REVIEW_BYTES = 8 << 20
 """The API server takes objects of 3 MiB at most, and an update sends two."""
 MAX_SLO_REVIEW_BYTES = 3 << 20
-"""Of the ConfigMap alone that has Koordinator's strategies: two of 1 MiB, and what quoting adds to them."""
+"""Bound for the ConfigMap with Koordinator's strategies: two of 1 MiB, plus quoting."""
 FORBIDDEN = 403
 CHECK_ANNOTATION, ANSWERED = "sublet.io/webhook-check", "answered"
 """Of a pod that is created as a dry run, to see whether the API server gets an answer: it gets this value."""
 
 Outcome = Literal["changed", "unchanged", "refused", "unreadable", "namespace_unknown"]
-"""`unreadable`: nobody could judge the pod, which stays as it was sent. `namespace_unknown`: nobody could judge at
-least one profile, which is not applied."""
+"""`unreadable`: the pod could not be judged, and stays as it was sent. `namespace_unknown`: at least one profile
+could not be judged, and is not applied."""
 Document = dict[str, Any]
 BY_NAME = frozenset({NAME_LABEL})
 
 
 @dataclass(frozen=True, slots=True)
 class PodReview:
-    """What the API server asks about a pod."""
+    """The API server's question about a pod."""
 
     uid: str
     operation: str
@@ -54,10 +54,10 @@ class ReviewAnswer:
 
 
 def read_review(text: bytes) -> PodReview:
-    """The question, whatever somebody has sent.
+    """Parse a question of any content.
 
     Raises:
-        Refused: too large, not JSON, or no AdmissionReview of a Pod; nobody can be answered then.
+        Refused: too large, not JSON, or no AdmissionReview of a Pod; no answer is possible then.
     """
     asked = read_request(text, MAX_REVIEW_BYTES)
     request = asked.fields
@@ -73,7 +73,7 @@ def read_review(text: bytes) -> PodReview:
 
 
 def mutate(review: PodReview, rules: ProfilesInForce, namespace_labels: Mapping[str, str]) -> ReviewAnswer:
-    """What the profiles make of a pod that is created; a pod that cannot be read is left as it is."""
+    """Apply the profiles to a pod that is created; an unreadable pod stays unchanged."""
     if review.operation != "CREATE":
         return ReviewAnswer(allowed(review.uid), "unchanged")
     try:
@@ -87,9 +87,9 @@ def mutate(review: PodReview, rules: ProfilesInForce, namespace_labels: Mapping[
 
 
 def mutate_by_name(review: PodReview, rules: ProfilesInForce) -> ReviewAnswer:
-    """The same where nobody says what labels the namespace has: profiles that ask for any but its name are left out.
+    """Apply the profiles without the namespace's labels: profiles that select by anything but its name are left out.
 
-    An absent label would satisfy `DoesNotExist` and `NotIn`, so unknown labels must not be taken for absent ones.
+    An absent label would satisfy `DoesNotExist` and `NotIn`, so unknown labels must not count as absent ones.
     """
     told = [one for one in rules.profiles if one.namespace_selector is None or one.namespace_selector.keys <= BY_NAME]
     found = mutate(review, replace(rules, profiles=told), {NAME_LABEL: review.namespace})
@@ -98,10 +98,10 @@ def mutate_by_name(review: PodReview, rules: ProfilesInForce) -> ReviewAnswer:
 
 
 def validate(review: PodReview) -> ReviewAnswer:
-    """Whether a pod is admitted; one that cannot be read is.
+    """Decide whether a pod is admitted; an unreadable one is.
 
-    What speaks against a pod spoke against it already before an update: that update must not be held up, or nobody
-    could take a finalizer from a pod that is older than this rule.
+    Faults that a pod had before an update are ignored, because the update must not be blocked: otherwise a finalizer
+    could not be removed from a pod that is older than this rule.
     """
     if review.operation not in ("CREATE", "UPDATE"):
         return ReviewAnswer(allowed(review.uid), "unchanged")
@@ -140,7 +140,7 @@ def _with_overhead_of(sent: Document, pod: Document) -> Document:
 
 
 def _checked(pod: Document) -> Document:
-    """The pod with our word in it, where it is there to see whether anybody answers."""
+    """Return the pod with our marker, if it asks for one to test whether the webhook answers."""
     meta = mapping(pod.get("metadata"), "metadata")
     annotations = mapping(meta.get("annotations"), "annotations")
     if CHECK_ANNOTATION not in annotations:
@@ -149,7 +149,7 @@ def _checked(pod: Document) -> Document:
 
 
 def _with_annotation(pod: Document) -> Document:
-    """The pod with its colocated resources as text beside them; without any nothing is added."""
+    """Return the pod with its colocated resources as an annotation; without any nothing is added."""
     spec = mapping(pod.get("spec"), "spec")
     rows = [mapping(row, "containers") for row in items(spec.get("containers"), "containers")]
     given = [(str(row.get("name")), mapping(row.get("resources"), "resources")) for row in rows]

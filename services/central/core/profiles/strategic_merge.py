@@ -36,10 +36,10 @@ _PATCH, _RETAIN_KEYS, _REMOVE_WORDS = "$patch", "$retainKeys", "$deleteFromPrimi
 
 
 def merge_pod(pod: Mapping[str, Any], patch: Mapping[str, Any]) -> Document:
-    """The pod with the patch in it; neither is changed.
+    """Return the pod merged with the patch; neither is changed.
 
     Raises:
-        Refused: `patch`, with the place: a directive that there is none, or an element without its key.
+        Refused: `patch`, with the path: an unknown directive, or an element without its key.
     """
     return _merged(pod, patch, "")
 
@@ -115,7 +115,7 @@ def _numbered(original: Sequence[Any], name: str, place: str) -> dict[_Element, 
 
 
 def _in_order(there: Mapping[_Element, Any], wanted: Mapping[_Element, Any]) -> list[Any]:
-    """Both lists keep their own order; where it is not known which of two comes first, the patch's does."""
+    """Merge two lists in their own orders; if the order of two elements is undetermined, the patch's comes first."""
     places = {key: place for place, key in enumerate(there)}
     untouched = [key for key in there if key not in wanted]
     found: list[Any] = []
@@ -140,7 +140,7 @@ def _list(given: Any, place: str) -> list[Any]:
 
 
 def _without_directives(value: T) -> T:
-    """The value as it stands where nothing was: without directives, and without keys that are to be removed."""
+    """Return the value for an empty place: without directives, and without keys that are to be removed."""
     return cast("T", _plain(value))
 
 

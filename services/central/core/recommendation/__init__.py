@@ -1,1 +1,1 @@
-"""What a workload's containers should ask for: their use over days, what killed them, and what their owner allows."""
+"""Recommended requests of a workload's containers: from their use over days, their kills, and their owner's bounds."""

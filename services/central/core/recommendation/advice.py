@@ -1,4 +1,4 @@
-"""What to recommend for each container of a workload, and why nothing is recommended yet."""
+"""What to recommend for each container of a workload, or why nothing is recommended yet."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,14 +16,14 @@ from services.central.core.recommendation.usage.samples import UsageSummary
 from services.central.core.recommendation.validity import ResourcePolicy
 
 STALE_S = 86_400.0
-"""A workload of which nothing was seen for so long is another one by now."""
+"""A workload that was not observed for this long counts as a new one."""
 
 NotYet = Literal["", "NoSamples", "LastSampleTooOld", "HistoryTooShort"]
 
 
 @dataclass(frozen=True, slots=True)
 class UsageStanding:
-    """Whether enough is known; a reason and what is missing where it is not."""
+    """Whether enough is known; otherwise a reason and what is missing."""
 
     reason: NotYet = ""
     said: str = ""
@@ -37,7 +37,7 @@ class ContainerAdvice:
     uncapped: Mapping[str, int]
     """Without buffer, kills and bounds: what was used."""
     bounds: Mapping[str, RequestBounds]
-    """Outside of which a request needs to be changed."""
+    """Range within which a request need not be changed."""
     confidence_days: float
     from_oom: bool = False
 
@@ -62,7 +62,7 @@ def usage_standing(known: Mapping[str, UsageSummary], min_history_s: float) -> U
 
 @dataclass(frozen=True, slots=True)
 class AdvisedWorkload:
-    """Whose containers are advised: namespace and name of a Deployment."""
+    """The workload that is advised: namespace and name of a Deployment."""
 
     namespace: str
     name: str
@@ -75,7 +75,7 @@ def advise(
     kills: Iterable[OomKill],
     now_s: float,
 ) -> Mapping[str, ContainerAdvice]:
-    """The requests of each container; those of which nothing is known are left out."""
+    """Return the requests of each container, without unknown ones."""
     told = list(kills)
     found = {}
     for name, resources in policies.items():

@@ -1,4 +1,5 @@
-"""Baseline pods of a service: its oldest share, which nodes treat apart (docs/facts/service-profiles.md#baseline)."""
+"""Baseline pods of a service: its oldest share, which nodes treat separately
+(docs/facts/service-profiles.md#baseline)."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass

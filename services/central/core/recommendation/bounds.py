@@ -15,7 +15,7 @@ POD_MIN_MEMORY_BYTES = 250 * MIB
 
 @dataclass(frozen=True, slots=True)
 class UsagePercentiles:
-    """What was used, in milli or bytes: half of the time, usually, and at most times."""
+    """Percentiles of use, in milli or bytes: half of the time, usually, and nearly always."""
 
     lower: float
     target: float
@@ -24,7 +24,7 @@ class UsagePercentiles:
 
 @dataclass(frozen=True, slots=True)
 class RequestBounds:
-    """A target, and the range around it; `upper` is None where nothing is known yet."""
+    """A target, and the range around it; `upper` is None while nothing is known."""
 
     target: int
     lower: int
@@ -32,14 +32,14 @@ class RequestBounds:
 
 
 def confidence_days(history_s: float, samples: float) -> float:
-    """Days of usage that are known: a long history with few samples is worth those alone."""
+    """Return the days of known use: a long history with few samples counts by its samples."""
     return min(history_s / DAY_S, samples / SAMPLES_A_DAY)
 
 
 def request_bounds(
     usage: UsagePercentiles, confidence: float, at_least: int = 0, margin_ratio: float = MARGIN_RATIO
 ) -> RequestBounds:
-    """The bounds of one resource: wide while little is known, near to the percentiles after days."""
+    """Return the bounds of one resource: wide while little is known, close to the percentiles after days."""
     target, lower, upper = (_with_margin(value, margin_ratio) for value in (usage.target, usage.lower, usage.upper))
     spread = 1 / confidence if confidence > 0 else math.inf
     # Without any knowledge the lower bound vanishes, and there is no upper one.

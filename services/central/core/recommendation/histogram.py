@@ -68,7 +68,7 @@ class BucketScheme:
         return self.first * (self.ratio**bucket - 1) / (self.ratio - 1)
 
     def decay(self, age_s: float) -> float:
-        """What is left of a weight after so long."""
+        """Return the remaining weight after this age."""
         return 1.0 if self.half_life_s is None else 2.0 ** (-age_s / self.half_life_s)
 
     def _place(self, value: float) -> float:

@@ -33,7 +33,7 @@ class UsageLedger:
         self._followed: dict[WorkloadKey, list[WorkloadUsage]] = {}
 
     def of(self, uid: str) -> WorkloadUsage | None:
-        """What is known for a ResourceRecommend; None: it is not followed."""
+        """Return what is known for a ResourceRecommend; None if it is not followed."""
         return self._of.get(uid)
 
     def begin(self, uid: str, usage: WorkloadUsage) -> None:
@@ -42,7 +42,7 @@ class UsageLedger:
         self._index()
 
     def follow(self, wanted: Mapping[str, WorkloadKey]) -> None:
-        """Keep these, by UID, and no others; one that names another workload now begins anew."""
+        """Follow exactly these, by UID; one that now names another workload begins again."""
         if {uid: usage.workload for uid, usage in self._of.items()} == wanted:
             return
         there = self._of
@@ -85,15 +85,15 @@ class UsageLedger:
             usage.containers = {name: one for name, one in usage.containers.items() if name in here}
 
     def summaries(self, uid: str, containers: Iterable[str], now_s: float) -> dict[str, UsageSummary]:
-        """What is known of each of these containers."""
+        """Return what is known of each of these containers."""
         usage = self._of.get(uid)
         there = {} if usage is None else usage.containers
         return {name: summary(there.get(name), now_s) for name in containers}
 
 
 def _given(kill: OomKill, deployment: DeploymentSeen | None) -> OomKill:
-    """With what the container was given by its owner: a request that was lifted after a kill must not be lifted again
-    for the next one, else figures would grow without end."""
+    """Return the kill with the owner's request. A request that was raised after a kill must not be raised again for
+    the next one, or figures would grow without end."""
     asked = None if deployment is None else deployment.containers.get(kill.container)
     template: Amounts = {} if asked is None else asked.requests or asked.limits
     size_bytes = template.get("memory", kill.memory_bytes)

@@ -1,7 +1,7 @@
-"""What kills for want of memory teach (docs/facts/katalyst-recommendation.md#kills-for-want-of-memory).
+"""What OOM kills teach (docs/facts/katalyst-recommendation.md#kills-for-want-of-memory).
 
-A kill is a floor for a week, not a sample: one peak of many days lies below every percentile. The figure that is lifted
-is what the container was allowed when it was killed, so that no lift is made of another one.
+A kill is a lower bound for a week, not a sample, because one peak in many days lies below every percentile. The raised
+figure is the container's allowance when it was killed, so that a raise does not build on another one.
 """
 
 import re
@@ -31,7 +31,7 @@ class OomKill:
 
     @property
     def key(self) -> ContainerKey:
-        """Whose it is: a container has one record."""
+        """The container of the record; a container has one."""
         return (self.namespace, self.pod, self.container)
 
 
@@ -45,7 +45,7 @@ class WorkloadContainer:
 
 
 def is_news(kill: OomKill, known: OomKill | None) -> bool:
-    """Whether a kill is to be kept: one that teaches something, and was not told before."""
+    """Return whether a kill must be kept: it teaches something, and was not reported before."""
     if kill.memory_bytes <= 0:  # nobody knows how much was too little
         return False
     return known is None or (kill.memory_bytes >= known.memory_bytes and kill.finished_s != known.finished_s)
@@ -75,7 +75,7 @@ USUAL_LIFT = Lift()
 
 
 def memory_floor(kills: Iterable[OomKill], of: WorkloadContainer, now_s: float, lift: Lift = USUAL_LIFT) -> int | None:
-    """What a container of a workload needs after its kills of the last week; None without one."""
+    """Return what a container of a workload needs after its kills of the last week; None without one."""
     mine = re.compile(rf"{re.escape(of.workload)}-[a-z0-9]+-[a-z0-9]{{5}}")
     too_little = [
         kill.memory_bytes

@@ -1,4 +1,4 @@
-"""What a ResourceRecommend comes to: its conditions, and the figures where there are any."""
+"""The result of a ResourceRecommend: its conditions, and the figures if there are any."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,7 +19,7 @@ from services.central.core.recommendation.validity import validity
 
 @dataclass(frozen=True, slots=True)
 class RecommendOutcome:
-    """What the conditions say, and the advice for each container; none while anything is missing."""
+    """The conditions, and the advice for each container; none while anything is missing."""
 
     verdict: Sequence[ConditionDue]
     advice: Mapping[str, ContainerAdvice] = field(default_factory=dict)
@@ -28,7 +28,7 @@ class RecommendOutcome:
 def recommend_outcome(
     seen: RecommendSeen, deployment: DeploymentSeen | None, ledger: UsageLedger, now_s: float, min_history_s: float
 ) -> RecommendOutcome:
-    """The outcome by what the ledger knows now; `deployment` is None where there is no such workload."""
+    """Return the result from what the ledger knows now; `deployment` is None if there is no such workload."""
     if seen.wanted is None:
         return RecommendOutcome(unreadable(seen.problem))
     valid = validity(seen.wanted, None if deployment is None else list(deployment.containers))

@@ -1,4 +1,4 @@
-"""What figures say of each container, as it is learned from."""
+"""Figures of each container, as used for learning."""
 
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 from shared.contracts.cluster.figures import FiguredContainers, FiguredPods
 
 CPU_SERIES, MEMORY_SERIES = "container_cpu_usage", "container_memory_usage"
-"""What the node tells of memory is the working set: what the kernel could drop at once is no use to ask for."""
+"""Memory is the working set, because a request need not cover what the kernel could drop at once."""
 
 
 class ContainerUsed(NamedTuple):
-    """What a container uses; None: the node does not know, which is no use of 0."""
+    """Use of a container; None: unknown, which is not a use of 0."""
 
     pod_uid: str
     container: str

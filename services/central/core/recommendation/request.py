@@ -7,13 +7,13 @@ from shared.errors import Refused
 
 KIB, MIB = 1024, 1024 * 1024
 BUFFER_PERCENT = 30
-"""What is added to a percentile where nobody says how much."""
+"""Default percentage that is added to a percentile."""
 MOST_BUFFER_PERCENT = 100
 
 
 @dataclass(frozen=True, slots=True)
 class AllowedRange:
-    """What the owner of a container allows, by resource in milli and bytes; what is absent has no bound."""
+    """The owner's bounds of a container, by resource in milli and bytes; a missing one is unbounded."""
 
     at_least: Mapping[str, int]
     at_most: Mapping[str, int]
@@ -52,7 +52,7 @@ def requested_cpu(cores: float, buffer_percent: float, allowed: AllowedRange) ->
 def requested_memory(
     used_bytes: float, buffer_percent: float, oom_bytes: int | None, allowed: AllowedRange
 ) -> RequestedMemory:
-    """Bytes to ask for; what a kill taught counts where it is more, and never adds to the usage."""
+    """Return the bytes to request; what a kill taught counts if it is more, and is never added to the use."""
     wanted = rounded_memory(int(with_buffer(used_bytes, buffer_percent)))
     from_oom = oom_bytes is not None and oom_bytes > wanted
     chosen = oom_bytes if oom_bytes is not None and from_oom else wanted
@@ -60,6 +60,6 @@ def requested_memory(
 
 
 def rounded_memory(size_bytes: int) -> int:
-    """Up to whole MiB, below one to whole KiB, below one as it is: figures that a person can read."""
+    """Round up to whole MiB, below one to whole KiB, below one not at all: figures that a person can read."""
     unit = MIB if size_bytes >= MIB else KIB if size_bytes >= KIB else 1
     return -(-size_bytes // unit) * unit

@@ -18,16 +18,16 @@ REQUESTS_ONLY = {EVERY_CONTAINER: ResizePolicy("RequestsOnly")}
 
 @dataclass(frozen=True, slots=True)
 class WantedRequest:
-    """What a container should ask for, and the bounds within which it may stay as it is."""
+    """The recommended request of a container, and the range within which it may stay unchanged."""
 
     target: Mapping[str, int]
     bounds: Mapping[str, RequestBounds]
 
     def out_of_bounds(self, asked: Amounts) -> dict[str, int]:
-        """The targets of resources of which it asks for too little or too much.
+        """Return the targets of resources whose request is too low or too high.
 
-        A target may lie outside of its own bounds, by its buffer or by what its owner allows: then the bounds reach it,
-        for else a pod would be out of bounds with exactly what is recommended.
+        A target may be outside of its own range, because of its buffer or the owner's bounds. The range is then
+        extended to it; otherwise a pod with exactly the recommended request would be out of range.
         """
         return {
             resource: target
@@ -78,7 +78,7 @@ def next_resize(pods: Iterable[WorkloadPod], wanted: Mapping[str, WantedRequest]
 
 
 def _resize(pod: WorkloadPod, wanted: Mapping[str, WantedRequest]) -> Resize | str:
-    """The resize of a pod, why it stays as it is, or "" where it is well."""
+    """Return the resize of a pod, why it stays unchanged, or "" if it is fine."""
     recommended = {
         name: ContainerFigures(changes)
         for name, one in wanted.items()
@@ -95,7 +95,7 @@ def _resize(pod: WorkloadPod, wanted: Mapping[str, WantedRequest]) -> Resize | s
 
 
 def is_in_force(resize: Resize, now: WorkloadPod) -> bool:
-    """Whether kubelet says that a resize that was asked for is done."""
+    """Return whether kubelet reports that a requested resize is done."""
     return not now.resize and all(
         now.containers[name].requests == requests and now.in_force.get(name, requests) == requests
         for name, requests in resize.requests.items()

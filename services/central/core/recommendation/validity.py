@@ -32,7 +32,7 @@ Code = Literal[
 
 @dataclass(frozen=True, slots=True)
 class ResourcePolicy:
-    """What is to be recommended of a container."""
+    """What to recommend for a container."""
 
     resource: str
     buffer_percent: int = BUFFER_PERCENT
@@ -43,7 +43,7 @@ class ResourcePolicy:
 
 @dataclass(frozen=True, slots=True)
 class ContainerPolicy:
-    """What is wanted for a container, or for every other one."""
+    """What is wanted for a container, or for all others."""
 
     container: str
     resources: Sequence[ResourcePolicy]
@@ -51,7 +51,7 @@ class ContainerPolicy:
 
 @dataclass(frozen=True, slots=True)
 class WantedRecommendation:
-    """What the spec of a ResourceRecommend says."""
+    """The content of a ResourceRecommend's spec."""
 
     kind: str
     name: str
@@ -78,7 +78,7 @@ def validity(
     workload_containers: Collection[str] | None,
     kinds: Collection[str] = SUPPORTED_KINDS,
 ) -> Validity:
-    """What a ResourceRecommend asks for; `workload_containers` is None where there is no such workload."""
+    """Check what a ResourceRecommend requests; `workload_containers` is None if there is no such workload."""
     wrong = next(_wrong_target(wanted, kinds), None)
     if wrong is not None:
         return wrong

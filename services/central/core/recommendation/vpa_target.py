@@ -1,6 +1,7 @@
-"""What a pod's containers get of a vertical autoscaler: the recommendation within its policies, or nothing at all.
+"""New figures of a pod's containers from a vertical autoscaler: the recommendation within its policies, or none at
+all.
 
-A pod that could not have the new figures as a whole keeps all of its old ones (docs/facts/service-profiles.md#vpa).
+A pod that could not have the new figures completely keeps all of its old ones (docs/facts/service-profiles.md#vpa).
 """
 
 from collections.abc import Mapping, Sequence
@@ -30,7 +31,7 @@ class ContainerFigures:
 
 @dataclass(frozen=True, slots=True)
 class ResizePolicy:
-    """What of a container may change, and between which figures."""
+    """What of a container may change, and within which figures."""
 
     controlled_values: ControlledValues = "RequestsAndLimits"
     controlled_resources: Sequence[str] = COMPUTE
@@ -57,7 +58,7 @@ class ResizePolicy:
 
 @dataclass(frozen=True, slots=True)
 class PodTarget:
-    """The containers of a pod after the change, or why it stays as it is; empty without a reason: nothing changes."""
+    """The containers of a pod after the change, or why it stays unchanged; empty without a reason: nothing changes."""
 
     containers: Mapping[str, ContainerFigures] = field(default_factory=dict)
     hindrance: Hindrance | None = None
@@ -87,7 +88,7 @@ def pod_target(
     recommended: Mapping[str, ContainerFigures],
     policies: Mapping[str, ResizePolicy],
 ) -> PodTarget:
-    """The new figures of a pod, of which a container changes only with a recommendation and a policy."""
+    """Return the new figures of a pod; a container changes only with a recommendation and a policy."""
     after = dict(containers)
     for name, figures in containers.items():
         policy, wanted = policies.get(name) or policies.get(EVERY_CONTAINER), recommended.get(name)

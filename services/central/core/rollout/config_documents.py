@@ -39,7 +39,7 @@ class KccSeen:
 
 @dataclass(frozen=True, slots=True)
 class TargetSeen:
-    """A config object with the settings behind it; `problem` says what is wrong with its content."""
+    """A config object with its settings; `problem` says what is wrong with its content."""
 
     target: KccTarget
     uid: str
@@ -92,7 +92,7 @@ def _kcc(name: str, spec: Mapping[str, Any]) -> tuple[Kcc, str]:
 
 
 def target_of(document: Mapping[str, Any]) -> TargetSeen:
-    """A config object; one that cannot be read is for no node, and leaves those that have it what they have."""
+    """Read a config object; an unreadable one applies to no node, and nodes that have it keep their state."""
     meta = document["metadata"]
     head = {"namespace": meta["namespace"], "name": meta["name"], "generation": meta.get("generation") or 1,
             "deleting": bool(meta.get("deletionTimestamp"))}  # fmt: skip
@@ -133,19 +133,19 @@ def _words(error: ValidationError) -> str:
 
 
 def kcc_status(seen: KccSeen, reason: str, message: str, invalid: list[str], now: str) -> dict[str, Any]:
-    """What a KCC's status should say; `invalid` are its config objects that are refused."""
+    """Return a KCC's status; `invalid` are its refused config objects."""
     valid = _condition(seen.status, reason == "Normal", reason, message, now)
     return {"observedGeneration": seen.generation, "invalidTargetConfigList": invalid, "conditions": [valid]}
 
 
 def refused_status(seen: TargetSeen, refusal: Refused, now: str) -> dict[str, Any]:
-    """What the status of a refused object should say; its counters stay those of its last good state."""
+    """Return the status of a refused object; its counters stay those of its last valid state."""
     valid = _condition(seen.status, False, refusal.reason or VALIDATE_FAILED, str(refusal), now)
     return {"observedGeneration": seen.target.generation, "conditions": [valid]}
 
 
 def rolled_status(seen: TargetSeen, rolled: Rolled, applied_nodes: int, now: str) -> dict[str, Any]:
-    """What the status of an accepted object should say; `applied_nodes` are those that say that they work with it."""
+    """Return the status of an accepted object; `applied_nodes` are those that report that they work with it."""
     return {
         "targetNodes": rolled.target_nodes,
         "canaryNodes": rolled.canary_nodes,
@@ -166,7 +166,7 @@ def _condition(status: Mapping[str, Any], valid: bool, reason: str, message: str
 
 
 def same_status(there: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
-    """Whether everything that is wanted is there."""
+    """Return whether everything wanted is there."""
     # Only what is ours: other fields belong to others, and a write for their sake would never end.
     return all(there.get(key) == value for key, value in wanted.items())
 

@@ -1,4 +1,4 @@
-"""The hash by which a config is known, over the canonical text that Go writes.
+"""The hash that identifies a config, over the canonical text that Go writes.
 
 Compact JSON with sorted keys, nulls kept, numbers and strings as Go's encoder spells them.
 

@@ -1,7 +1,7 @@
-"""One pass over configuration, decided whole before anything is written.
+"""One pass over configuration, decided completely before anything is written.
 
 From KCC and config objects to each node's settings, its CNC and every object's status. A bad object is refused in its
-status, the last good one stays where it is, and all others go on.
+status, the last valid one stays, and all others continue.
 """
 
 from collections import Counter
@@ -47,7 +47,7 @@ class ConfigView:
 
 @dataclass(frozen=True, slots=True)
 class ConfigSource:
-    """What one kind says for a node; `settings` None: of that state of the object only the hash is known."""
+    """What one kind says for a node; `settings` None: only the hash of that state of the object is known."""
 
     config: NodeConfig
     settings: Mapping[str, Any] | None
@@ -55,7 +55,7 @@ class ConfigSource:
 
 @dataclass(frozen=True, slots=True)
 class ConfigPlan:
-    """What the objects ask for."""
+    """What the objects request."""
 
     kccs: Sequence[KccSeen]
     expired: Sequence[tuple[ApiKind, TargetSeen]]
@@ -71,7 +71,7 @@ class ConfigPlan:
 
     @property
     def sources(self) -> dict[str, dict[str, ConfigSource]]:
-        """By node the settings behind its entries, where the object still is as the entry says."""
+        """Return by node the settings of its entries, if the object is still as the entry says."""
         return {name: _sources(entries, self.live) for name, entries in self.entries.items()}
 
 
@@ -87,7 +87,7 @@ class StatusWrite:
 
 @dataclass(frozen=True, slots=True)
 class Statuses:
-    """What is written into the objects, and which of them are not in force as they stand, with the reason."""
+    """Statuses to write, and which objects are not in force as they are, with the reason."""
 
     writes: Sequence[StatusWrite]
     refused: Mapping[str, str]
@@ -144,7 +144,7 @@ def plan_statuses(plan: ConfigPlan, applied: Mapping[ConfigEntry, int], now: str
 
 
 def count_applied(plan: ConfigPlan, nodes: Sequence[str]) -> Counter[ConfigEntry]:
-    """How many of these nodes, which work with what they should, have each entry."""
+    """Return how many of these nodes, which work with the right configuration, have each entry."""
     return Counter(entry for name in nodes for entry in plan.entries[name])
 
 
@@ -168,7 +168,7 @@ def _outcome(kind: ApiKind, seen: TargetSeen, rollout: Rollout | None) -> Rolled
 def _roll(
     seen: Sequence[TargetSeen], kcc: KccSeen, nodes: Sequence[NodeSeen], cncs: Mapping[str, CompanionSeen]
 ) -> Rollout:
-    """The pass over one kind; nodes whose object is gone, and for which there is none, lose their entry."""
+    """Roll out one kind; nodes whose object is gone, without another one, lose their entry."""
     rows = [NodeEntry(n.name, n.labels, _entry_of(cncs.get(n.name), kcc.kcc.target_type)) for n in nodes]
     targets = [one.target for one in seen]
     bad = {one.target.key: Refused(one.problem, reason=VALIDATE_FAILED) for one in seen if one.problem}
@@ -184,7 +184,7 @@ def _entry_of(cnc: CompanionSeen | None, plural: str) -> NodeConfig | None:
 
 
 def _entries(node: str, cnc: CompanionSeen | None, rollouts: Mapping[str, Rollout]) -> list[ConfigEntry]:
-    """What a CNC should point to: as rolled out, and for all other kinds as it is."""
+    """Return what a CNC should point to: as rolled out, and unchanged for all other kinds."""
     # A kind that no valid KCC declares now is left as it is: a KCC in need of repair must not reset a cluster.
     found = [entry for entry in (cnc.entries if cnc else ()) if entry.type not in rollouts]
     for plural, rollout in rollouts.items():

@@ -1,7 +1,7 @@
 """The rollout of one kind of config: which node gets which object now.
 
-One bad object is refused alone: the nodes it would be for, and those that have it, keep what they have; the nodes of
-other objects go on (docs/facts/safety-rules.md#rule-7-bad-config-never-applies).
+Only a bad object is refused: the nodes that it would apply to, and those that have it, keep their state; the nodes of
+other objects continue (docs/facts/safety-rules.md#rule-7-bad-config-never-applies).
 
 Facts: docs/facts/katalyst-cluster.md#which-config-a-node-gets.
 """
@@ -29,7 +29,7 @@ class NodeEntry:
 
 @dataclass(frozen=True, slots=True)
 class Rolled:
-    """What one accepted target comes to: its hash, how many nodes it has, and how many of them have it."""
+    """The result of one accepted target: its hash, how many nodes it should have, and how many have it."""
 
     hash: str
     target_nodes: int
@@ -114,10 +114,10 @@ def _refused(live: Sequence[KccTarget], allowed: Mapping[int, Sequence[str]]) ->
 def _own_nodes(
     live: Sequence[KccTarget], refused: Mapping[str, Refused], nodes: Sequence[NodeEntry]
 ) -> dict[str, list[str]]:
-    """The nodes of each target, ascending.
+    """Return the nodes of each target, ascending.
 
-    A node that has a refused target keeps it, unless another target goes before it anyway: nobody can tell any more for
-    which nodes the refused one was meant.
+    A node with a refused target keeps it, unless another target takes precedence anyway, because it is no longer known
+    to which nodes the refused one should apply.
     """
     own: dict[str, list[str]] = defaultdict(list)
     bad = {target.key: target for target in live if target.key in refused}

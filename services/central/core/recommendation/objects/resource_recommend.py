@@ -1,6 +1,6 @@
 """ResourceRecommend objects (docs/facts/katalyst-recommendation.md#resourcerecommend).
 
-One that cannot be read recommends nothing, and says in its status why.
+An unreadable one recommends nothing, and its status says why.
 """
 
 from collections.abc import Mapping
@@ -22,11 +22,11 @@ RESOURCE_RECOMMENDS = ApiKind(
     "recommendation.katalyst.kubewharf.io", "v1alpha1", "ResourceRecommend", "resourcerecommends", namespaced=True
 )
 APPLY = "recommendation.sublet.io/apply"
-"""Annotation of the object: what is done with the figures beside writing them into its status. An annotation, for the
-spec is upstream's, and an API server with upstream's schema drops what that does not know."""
+"""Annotation of the object: what happens with the figures besides the status. It is an annotation because the spec
+is upstream's, and an API server with upstream's schema drops unknown fields."""
 IN_PLACE, OFF = "InPlace", "Off"
 OURS = ("", "default")
-"""Recommenders that are meant when nobody else's is named."""
+"""Names of recommenders that mean Sublet."""
 MAX_POLICIES, MAX_RESOURCES, MAX_CHARACTERS = 64, 16, 253
 MAX_AMOUNT = 1 << 60
 
@@ -41,7 +41,7 @@ class _Part(BaseModel):
 
 
 class ControlledResource(_Part):
-    """What is wanted of one resource of a container."""
+    """What is wanted for one resource of a container."""
 
     resource_name: Text = ""
     buffer_percent: int | None = None
@@ -66,7 +66,7 @@ class ControlledResource(_Part):
 
 
 class RecommendedContainer(_Part):
-    """What is wanted of one container."""
+    """What is wanted for one container."""
 
     container_name: Text = ""
     controlled_resources_policies: Annotated[list[ControlledResource], Field(max_length=MAX_RESOURCES)] | None = None
@@ -80,7 +80,7 @@ class AlgorithmChoice(_Part):
 
 
 class RecommendPolicy(_Part):
-    """What to compute of which container."""
+    """What to compute for which container."""
 
     algorithm_policy: AlgorithmChoice | None = None
     container_policies: Annotated[list[RecommendedContainer], Field(max_length=MAX_POLICIES)] | None = None
@@ -125,11 +125,11 @@ class RecommendSeen:
     wanted: WantedRecommendation | None
     problem: str = ""
     apply: str = OFF
-    """Off, InPlace, or what somebody else wrote there."""
+    """Off, InPlace, or an unknown value."""
     foreign: str = ""
-    """The recommender that it names, where that is not ours: then nothing is written."""
+    """The recommender that it names, if it is not ours: then nothing is written."""
     status: Mapping[str, Any] | None = None
-    """The status as it is now."""
+    """The current status."""
 
     @property
     def path(self) -> str:
@@ -138,10 +138,10 @@ class RecommendSeen:
 
 
 def recommend_of(document: Mapping[str, Any]) -> RecommendSeen | None:
-    """What an object says; never raises for anything in its spec. None: it is being deleted.
+    """Read an object; nothing in its spec raises. None: it is being deleted.
 
     Raises:
-        Refused: it has no name or UID, which no API server gives.
+        Refused: it has no name or UID, which no API server sends.
     """
     meta = mapping(document.get("metadata"), "metadata")
     uid, namespace, name = meta.get("uid"), meta.get("namespace"), meta.get("name")
@@ -167,7 +167,7 @@ def recommend_of(document: Mapping[str, Any]) -> RecommendSeen | None:
 
 
 def _wanted(given: object) -> tuple[WantedRecommendation | None, str, str]:
-    """What is wanted, the recommender that is meant if it is not ours, and what cannot be read."""
+    """Return what is wanted, the recommender if it is not ours, and what cannot be read."""
     try:
         spec = RecommendSpec.model_validate(given or {})
         named = (spec.resource_policy.algorithm_policy or AlgorithmChoice()).recommender or ""

@@ -1,4 +1,4 @@
-"""The status of a ResourceRecommend: what was found wrong, what is known, what is recommended, what was applied."""
+"""The status of a ResourceRecommend: problems, knowledge, recommendations, and what was applied."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from shared.contracts.kube.quantities import format_millis
 VALIDATED, INITIALIZED, PROVIDED, APPLIED = "Validated", "Initialized", "RecommendationProvided", "Applied"
 MAX_MESSAGE = 1024
 SAME_PERCENT = 5
-"""Figures that are nearer are those of the same bucket: nobody needs to be told."""
+"""A smaller difference is within one bucket and not worth a write."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class ConditionDue:
 
 
 def verdicts(valid: Validity, known: UsageStanding) -> list[ConditionDue]:
-    """Upstream's three conditions, of which none stays untold."""
+    """Return upstream's three conditions, all of them."""
     if not valid.ok:
         return [
             ConditionDue(VALIDATED, False, valid.code, valid.said),
@@ -44,7 +44,7 @@ def verdicts(valid: Validity, known: UsageStanding) -> list[ConditionDue]:
 
 
 def unreadable(problem: str) -> list[ConditionDue]:
-    """The conditions of an object whose spec says nothing that can be followed."""
+    """Return the conditions of an object whose spec cannot be followed."""
     return [
         ConditionDue(VALIDATED, False, "Unreadable", problem),
         ConditionDue(INITIALIZED, False, "NotValidated"),
@@ -95,7 +95,7 @@ def status_due(
     figures: Sequence[Mapping[str, Any]] | None,
     now: datetime,
 ) -> Mapping[str, Any] | None:
-    """The status that it should have, None where it has it; without `figures` the last ones stay."""
+    """Return the status that it should have, None if it has it; without `figures` the last ones stay."""
     there = seen.status or {}
     wanted: dict[str, Any] = {
         "observedGeneration": seen.generation,
@@ -126,7 +126,7 @@ def figures_due(seen: RecommendSeen, advice: Mapping[str, ContainerAdvice], now:
 
 
 def written_targets(status: Mapping[str, Any] | None) -> dict[str, dict[str, int]]:
-    """The targets of a status by container; what nobody can read is left out."""
+    """Return the targets of a status by container, without unreadable ones."""
     resources = (status or {}).get("recommendResources")
     rows = resources.get("containerRecommendations") if isinstance(resources, Mapping) else None
     found = {}

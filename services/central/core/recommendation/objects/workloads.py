@@ -1,6 +1,7 @@
-"""Deployments and their pods, as the rules of recommendation have them.
+"""Deployments and their pods, as the rules of recommendation use them.
 
-Nothing is refused here: the pods run, whatever their author wrote. An amount that is no quantity counts as not said.
+Nothing is refused here, because the pods run whatever their author wrote. An amount that is no quantity counts as
+undeclared.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,12 +26,12 @@ Amounts = Mapping[str, int]
 
 @dataclass(frozen=True, slots=True)
 class ContainerNeeds:
-    """What a container asks for: CPU in milli, memory in bytes; what it does not say is absent."""
+    """Requests of a container: CPU in milli, memory in bytes, without undeclared ones."""
 
     requests: Amounts
     limits: Amounts
     restarts: frozenset[str] = frozenset()
-    """Resources that it does not take anew without a restart."""
+    """Resources that it applies only with a restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class WorkloadPod:
     """Requests that kubelet has put into force, by container; absent where it does not say."""
     kills: tuple[OomKill, ...] = ()
     resize: ResizeState = ""
-    """What kubelet says of a resize that is not done."""
+    """Kubelet's state of a resize that is not done."""
     resize_said: str = ""
     active: bool = True
     """Neither ended nor on its way out."""

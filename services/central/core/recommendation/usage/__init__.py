@@ -1,1 +1,1 @@
-"""What the containers of a workload used, kept for days in few bytes."""
+"""Use of a workload's containers, kept for days in few bytes."""

@@ -1,6 +1,6 @@
-"""The checkpoint of a workload's use: what the next leader begins with.
+"""The checkpoint of a workload's use, from which the next leader continues.
 
-Weights are written as parts of ten thousand of the heaviest bucket, which is as near as a percentile needs them.
+Weights are written in ten-thousandths of the heaviest bucket, which is precise enough for a percentile.
 """
 
 from collections.abc import Iterable
@@ -88,10 +88,10 @@ def stored(usages: Usages, kills: Iterable[OomKill]) -> str:
 
 
 def restored(text: str, namespace: str) -> tuple[dict[str, ContainerUsage], list[OomKill]]:
-    """Usage by container, and kills.
+    """Return use by container, and kills.
 
     Raises:
-        Refused: `checkpoint`, nobody could have written it as it is.
+        Refused: `checkpoint`, it could not have been written like this.
     """
     try:
         found = StoredUsage.model_validate_json(text)

@@ -11,7 +11,7 @@ MINUTE_S, HOUR_S, DAY_S = 60.0, 3600.0, 86_400.0
 CPU_CORES = BucketScheme(first=0.01, most=1000.0, half_life_s=DAY_S)
 MEMORY_BYTES = BucketScheme(first=1e7, most=1e12, half_life_s=DAY_S)
 MIN_CPU_WEIGHT = 0.1
-"""An idle minute counts a little, else a workload that rests would have no history."""
+"""An idle minute counts a little; otherwise a resting workload would have no history."""
 LOWER, TARGET, UPPER = 0.5, 0.9, 0.95
 MAX_PODS = 1000
 """Of one workload that are followed at a time; what further pods use is like what these use."""
@@ -19,7 +19,7 @@ MAX_PODS = 1000
 
 @dataclass(frozen=True, slots=True)
 class OpenMinute:
-    """What a pod's container used in a minute that is not over, in cores."""
+    """Use of a pod's container in an unfinished minute, in cores."""
 
     minute: int
     total: float
@@ -54,7 +54,7 @@ class ContainerUsage:
         return 0.0 if self.first_s is None or self.last_s is None else self.last_s - self.first_s
 
     def see(self, uid: str, at_s: float, *, cpu_cores: float | None, memory_bytes: float | None) -> None:
-        """Take a reading of one pod; None: not known, which is no use of 0."""
+        """Add a reading of one pod; None: unknown, which is not a use of 0."""
         known = uid in self.hours or uid in self.minutes
         if (cpu_cores is None and memory_bytes is None) or (
             not known and max(len(self.hours), len(self.minutes)) >= MAX_PODS
@@ -121,7 +121,7 @@ def _percentiles(histogram: UsageHistogram) -> UsagePercentiles | None:
 
 @dataclass(frozen=True, slots=True)
 class UsageSummary:
-    """What is known of a container's use, as the recommendation is made of it."""
+    """A container's known use, from which the recommendation is computed."""
 
     history_s: float
     samples: int
@@ -132,7 +132,7 @@ class UsageSummary:
 
 
 def summary(usage: ContainerUsage | None, now_s: float) -> UsageSummary:
-    """What is known now; None: nothing was ever seen."""
+    """Return what is known now; None: it was never observed."""
     if usage is None:
         return UsageSummary(0.0, 0, None, None, None)
     age_s = None if usage.last_s is None else max(0.0, now_s - usage.last_s)
