@@ -75,7 +75,7 @@ def token_of(asked: Asked) -> str:
     """Return the token to review.
 
     Raises:
-        Refused: it is no leaf, or has no token. All other clients have a name and a password in the hub's configuration.
+        Refused: it is no leaf, or has no token. Other clients have a name and a password in the hub's configuration.
     """
     if asked.kind != LEAF:
         raise Refused(f"a {asked.kind or 'connection'} is no leaf; log in with a user of the hub", reason="no_leaf")
