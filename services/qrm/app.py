@@ -119,6 +119,8 @@ class QrmApp:
         if found is None:
             return
         left_s = self._ports.lease.left_s() if self._ports.lease else 0.0
+        # `_renew` has let it run for one poll more than the advice: taken as the advice's, each restart would add one.
+        left_s = max(0.0, left_s - self._settings.poll_s)
         self._state = QrmState(
             # Received long ago, so that it counts as "held" at most, and only for as long as the
             # lease on the disk says.

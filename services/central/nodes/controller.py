@@ -184,6 +184,9 @@ class NodeController:
                 return "another one leads"
             if judged is None or judged.verdict != "lost" or not self._is_current():
                 return "the node is not certainly lost any more"
+            # The view is a moment old, and a node may have spoken since.
+            if self._observer.silent_s(name) <= self._rules.late_s:
+                return "the node is heard again"
             if self._ports.pods.agent_lives(name):
                 return "its agent is ready after all"
             if name in self._view.observing:

@@ -68,6 +68,11 @@ class NodeObserver:
         heartbeat = self._ledger.get(node)
         return None if heartbeat is None else heartbeat.applied
 
+    def silent_s(self, node: str) -> float:
+        """For how long a node has said nothing, by the ledger at this moment and not by the newest view; 0: unknown."""
+        heartbeat = self._ledger.get(node)
+        return 0.0 if heartbeat is None else self._clock.monotonic() - heartbeat.heard_at_s
+
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> ClusterView:
         """The view of this moment; the evidence of the API server is laid beside that of the bus."""
         self._ledger = ledger

@@ -12,6 +12,7 @@ SILENT_PERIODS = 2.0
 at most, is then taken within three periods."""
 TWO_SENDERS_PERIODS = 3.0
 _REMEMBERED_BOOTS = 16  # restarts of one sender within the life of a receiver that a late message could come from
+_REMEMBERED_RUNS = 8  # of numbers without a gap: each lost message ends one
 
 
 @dataclass(slots=True)
@@ -38,6 +39,8 @@ class NewestGate:
     _refused_seq: int = -1
     """The last number of the current boot that was refused since one was taken; -1: none. One that counts on from there
     is the living sender's, and the number above it was not."""
+    _runs: list[list[int]] = field(default_factory=list)
+    """Numbers of the current boot that were taken: first and last of each run without a gap, the newest runs."""
     _retired: dict[str, _Retired] = field(default_factory=dict)
 
     def judge(self, boot_id: str, seq: int, now_s: float) -> Verdict:
@@ -45,8 +48,9 @@ class NewestGate:
         silent = now_s - self._heard_s > SILENT_PERIODS * self.period_s
         if boot_id == self.boot_id:
             # The second case: a message with a number out of all reach was taken once. When nothing above it follows, a
-            # refused number that counts on from another one is the living sender's.
-            if seq > self.seq or (silent and self._refused_seq < seq < self.seq and self._refused_seq >= 0):
+            # refused number that counts on from another one is the living sender's; but one that was taken before is
+            # the word of a dead sender again.
+            if seq > self.seq or (silent and self._counts_on(seq) and not self._was_taken(seq)):
                 return "new"
             return "replayed" if seq == self.seq else "stale"
         past = self._retired.get(boot_id)
@@ -70,6 +74,18 @@ class NewestGate:
         spoke = [past.spoke_s for past in self._retired.values() if past.spoke_s is not None]
         return now_s - self._heard_s <= within_s and any(now_s - spoke_s <= within_s for spoke_s in spoke)
 
+    def _counts_on(self, seq: int) -> bool:
+        return self._refused_seq >= 0 and self._refused_seq < seq < self.seq
+
+    def _was_taken(self, seq: int) -> bool:
+        return any(first <= seq <= last for first, last in self._runs)
+
+    def _note_taken(self, seq: int) -> None:
+        if self._runs and seq == self._runs[-1][1] + 1:
+            self._runs[-1][1] = seq
+        else:
+            self._runs = [*self._runs[1 - _REMEMBERED_RUNS :], [seq, seq]]
+
     def _replace(self, boot_id: str, seq: int, now_s: float) -> None:
         if self.boot_id is not None and boot_id != self.boot_id:
             self._retired.pop(boot_id, None)
@@ -77,6 +93,9 @@ class NewestGate:
             # The oldest goes; dictionaries keep the order in which boots were retired.
             if len(self._retired) > _REMEMBERED_BOOTS:
                 del self._retired[next(iter(self._retired))]
+        if boot_id != self.boot_id:
+            self._runs = []
+        self._note_taken(seq)
         self.boot_id, self.seq, self._heard_s, self._refused_seq = boot_id, seq, now_s, -1
 
     def _overhear(self, past: _Retired, seq: int, now_s: float) -> None:

@@ -12,6 +12,8 @@ from fixture_types import Virtual
 from services.central.core.lost_nodes.actions import OBSERVES
 from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
+from shared.contracts.pod import Pod
+from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.core.api_kind import CNRS, LEASES, NODES, PODS, ApiKind
 from shared.fakes.memory_objects import Document
 from shared.ports import ActionResult
@@ -270,6 +272,28 @@ def test_an_agent_that_is_ready_at_the_server_while_the_mirror_is_behind_saves_i
         assert killed(world) == []
         events = [EvictionEvent.decode(m.data) for m in await world.bus.replay(EVENTS_STREAM, ">")]
         assert {(event.phase, event.detail) for event in events} == {("cancelled", "its agent is ready after all")}
+
+    play(story)
+
+
+def test_a_node_that_is_heard_between_two_assessments_keeps_its_pods(play: TenNodes) -> None:
+    async def story(world: World) -> None:
+        world.kill_agent("n3")
+        rehearse = world.evictor.evict
+
+        async def speaks(pod: Pod, **more: Any) -> ActionResult:
+            if more.get("dry_run"):
+                wire = world.wires["n3"]
+                health = ServiceHealth(service="evictor", ok=True)
+                await wire.publish(wire.stamp(Readiness, ready=True, mode="enforce", services=(health,)))
+                await asyncio.sleep(0.01)
+            return await rehearse(pod, **more)
+
+        world.evictor.evict = speaks  # type: ignore[method-assign]
+        await asyncio.sleep(600)
+        assert killed(world) == []
+        events = [EvictionEvent.decode(m.data) for m in await world.bus.replay(EVENTS_STREAM, ">")]
+        assert {(event.phase, event.detail) for event in events} == {("cancelled", "the node is heard again")}
 
     play(story)
 

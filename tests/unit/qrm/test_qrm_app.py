@@ -278,12 +278,28 @@ def test_a_second_start_within_the_lease_repairs_a_half_applied_change(tmp_path:
             await first.hear(first.advice(reclaimed_memory_limit_bytes=1 << 30))
             wanted = first.sets()
         first.plain.set(SHARED, "cpuset.cpus", "0-47")  # as if the last write had never come
-        async with Node(tmp_path, Lease(left=5.0), plain=first.plain) as second:
+        async with Node(tmp_path, Lease(left=5.5), plain=first.plain, poll_s=0.5) as second:
             assert (second.sets(), second.last.status) == (wanted, "held")
             assert second.last.reclaimed_cpu_millis == 42_000
             assert second.last.lease_left_s == pytest.approx(5.0, abs=0.1)
             await asyncio.sleep(5.6)
             assert (second.last.status, pools(second.last)) == ("floor", FLOOR)
+
+    virtual(story())
+
+
+def test_restarts_one_after_the_other_do_not_make_the_lease_longer(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        async with Node(tmp_path, Lease(), poll_s=0.5) as first:
+            await first.hear(first.advice())
+        left_s = 8.0
+        for _ in range(3):
+            lease = Lease(left=left_s)
+            async with Node(tmp_path, lease, plain=first.plain, poll_s=0.5):
+                await asyncio.sleep(0.1)
+            assert lease.renewals, "its pods are new to this life, and the lease names them"
+            assert lease.renewals[-1][0] <= left_s
+            left_s = lease.renewals[-1][0]
 
     virtual(story())
 

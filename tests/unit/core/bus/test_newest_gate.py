@@ -111,6 +111,14 @@ def test_a_late_or_repeated_word_of_the_dead_is_not_taken_however_silent_it_is()
     assert gate.admit("b", 0, 1000.0) == "replayed"
 
 
+def test_words_of_the_dead_that_somebody_says_again_in_their_order_are_not_taken() -> None:
+    gate = NewestGate()
+    for seq in range(1, 6):
+        gate.admit("a", seq, seq * PERIOD_S)
+    assert [gate.admit("a", seq, 1000.0) for seq in (1, 2, 3, 4, 5)] == ["stale"] * 4 + ["replayed"]
+    assert gate.admit("a", 6, 1001.0) == "new"
+
+
 def test_two_that_live_are_noticed_and_a_restart_is_not() -> None:
     gate = NewestGate()
     gate.admit("a", 0, 0.0)
