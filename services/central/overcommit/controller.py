@@ -15,7 +15,7 @@ import structlog
 from services.central.core.overcommit.admit import ByResource
 from services.central.core.overcommit.config_documents import OVERCOMMIT_CONFIGS, OvercommitConfig
 from services.central.core.overcommit.config_status import ConfigStanding, status_due
-from services.central.core.overcommit.decided import decided
+from services.central.core.overcommit.decided import decided, decided_config
 from services.central.core.overcommit.match import matched, ruled, winners
 from services.central.core.overcommit.node_documents import FIELDS, OvercommitNode, quantity_text
 from services.central.core.overcommit.node_plan import NodePlan, figures_to_write, node_plan
@@ -114,15 +114,23 @@ class OvercommitController:
         claims = [config.claim for config in followed.values()]
         rulers = ruled(claims, {node.name: node.pool for node in nodes.values()})
         self._plans = await self._planned(nodes, {name: followed[by] for name, by in rulers.items() if by is not None})
+        found, pools = matched(claims, rulers), winners(claims)
+        standings = {
+            config.name: ConfigStanding(
+                refusals[config.name],
+                pools[config.claim.pool].name if config.claim.pool in pools else None,
+                {node: self._plans[node] for node in found.get(config.name, ())},
+            )
+            for config in configs
+        }
+        for config in configs:
+            self._decisions.say(decided_config(config, standings[config.name]))
         await self._say()
         await self._write_nodes(nodes)
-        found, pools = matched(claims, rulers), winners(claims)
+        by_name = {config.name: config for config in configs}
 
         async def status(name: str) -> None:
-            config = next(one for one in configs if one.name == name)
-            plans = {node: self._plans[node] for node in found.get(name, ())}
-            ruler = pools[config.claim.pool].name if config.claim.pool in pools else None
-            await self._write_status(config, ConfigStanding(refusals[name], ruler, plans))
+            await self._write_status(by_name[name], standings[name])
 
         self._configs.retain(refusals)
         await self._configs.each(list(refusals), status)

@@ -14,6 +14,7 @@ from services.central.core.service_profiles.conditions import conditions, verdic
 from services.central.core.service_profiles.decided import (
     decided_baseline,
     decided_making,
+    decided_refusal,
     decided_removal,
     decided_standing,
 )
@@ -191,6 +192,8 @@ class ServiceProfileController:
         is_news = verdicts(said) != verdicts(seen.status.get("conditions"))
         if not is_news and now_s - self._told_at_s.get(seen.uid, float("-inf")) < STATUS_S:
             return
+        if is_news and seen.spec is None:
+            self._decisions.say(decided_refusal(seen))
         status = standing(seen, self._known(pods), self._clock.wall().timestamp(), FIGURES_PERIOD_S)
         status["conditions"] = said
         if any(seen.status.get(name) != value for name, value in status.items()):

@@ -23,10 +23,16 @@ Json = dict[str, Any]
 
 
 class Decisions(list[Decided]):
-    """Keeps what is said."""
+    """Keeps what is said of nodes, and the last of each config."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_configs: dict[str, Decided] = {}
 
     def say(self, decided: Decided) -> None:
-        if not self or self[-1] != decided:
+        if decided.about.kind == "nodeovercommitconfig":
+            self.of_configs[decided.about.name] = decided
+        elif not self or self[-1] != decided:
             self.append(decided)
 
 

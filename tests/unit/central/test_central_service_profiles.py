@@ -232,6 +232,8 @@ def test_one_that_cannot_be_read_says_so_and_holds_up_no_other(play: Playing, sp
         (condition,) = descriptor(world)["status"]["conditions"]
         assert (condition["status"], condition["reason"]) == ("False", "Unreadable")
         assert condition["message"].startswith("spec.")
+        refused = next(one for one in await world.decided("service_profiles") if one.verdict == "refused")
+        assert (refused.about.name, refused.message) == ("web", condition["message"])
         assert named(world, "z") == "zoo"
 
     play(story, **ON)

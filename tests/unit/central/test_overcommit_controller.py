@@ -46,6 +46,9 @@ def test_a_config_amplifies_its_nodes_and_its_end_brings_kubelets_figures_back(p
         assert cluster.annotations("n2") == {}
         assert cluster.status() == (["n1"], {"Valid": ("InForce", ""), "Advertised": ("AsSet", "")})
         assert cluster.decisions[-1].verdict == "as_set"
+        decided = cluster.decisions.of_configs["c"]
+        assert (decided.verdict, decided.message) == ("all_as_set", "all of 1 nodes show what was set")
+        assert decided.why[0].numbers == {"pool": "p", "ruler": "c", "nodes": 1, "cpu": "1.5"}
         cluster.api.drop(OVERCOMMIT_CONFIGS, "c")
         await cluster.settled()
         assert cluster.cpu("n1") == "4"
@@ -147,6 +150,8 @@ def test_a_ratio_that_nobody_can_want_is_refused_and_changes_nothing(play: Play,
         assert nodes == []
         assert conditions["Valid"][0] == "Refused"
         assert words in conditions["Valid"][1]
+        said = cluster.decisions.of_configs["c"]
+        assert (said.verdict, said.message) == ("refused", conditions["Valid"][1])
 
     play(story)
 
@@ -174,6 +179,8 @@ def test_of_two_configs_for_one_pool_the_loser_says_who_has_it(play: Play) -> No
         assert conditions.keys() == {"Valid"}
         assert conditions["Valid"][0] == "PoolTaken"
         assert "NodeOvercommitConfig new" in conditions["Valid"][1]
+        said = cluster.decisions.of_configs["old"]
+        assert (said.verdict, said.why[0].numbers["ruler"]) == ("pool_taken", "new")
         cluster.config("new", cpu="0")
         await cluster.settled()
         assert cluster.cpu("n1") == "8"
@@ -188,6 +195,7 @@ def test_a_pool_that_names_no_node_says_so(play: Play) -> None:
         cluster.config("empty", pool="", cpu="2")
         await cluster.settled()
         assert cluster.status("none")[1]["Advertised"][0] == "NoNodes"
+        assert cluster.decisions.of_configs["none"].verdict == "no_nodes"
         assert cluster.status("empty")[1]["Valid"][0] == "Refused"
         assert cluster.annotations("n1") == {}
 

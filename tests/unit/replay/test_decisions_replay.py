@@ -192,8 +192,10 @@ def test_an_over_committed_node_is_decided_anew() -> None:
     story.see("NodeOvercommitConfig", "twice", {"spec": spec})
     story.wait(1)
     story.decided(Decided(area="overcommit", about=DecidedObject(kind="node", name="node1"), verdict="none"))
-    (row,) = anew(story.close()).rows
+    row, config = anew(story.close()).rows
     assert row.replayed is not None
+    assert config.replayed is not None
+    assert str(config.replayed.about) == "nodeovercommitconfig/twice"
     assert row.replayed.verdict == "waits_for_kubelet"
     assert row.differences[0] == "verdict: recorded none, now waits_for_kubelet"
 

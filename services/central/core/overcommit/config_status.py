@@ -35,7 +35,7 @@ class ConfigStanding:
 def status_due(config: OvercommitConfig, standing: ConfigStanding, now: datetime) -> dict[str, Any] | None:
     """Return the status that the object should have; None if it has it. Conditions of others stay."""
     nodes = sorted(standing.plans)
-    wanted = [_valid(config, standing), *_advertised(config, standing)]
+    wanted = conditions_due(config, standing)
     there = {str(one.get("type")): one for one in config.conditions}
     same = all(there.get(one["type"], {}).get(key) == value for one in wanted for key, value in one.items())
     stale = (there.keys() & set(OURS)) - {one["type"] for one in wanted}
@@ -43,6 +43,11 @@ def status_due(config: OvercommitConfig, standing: ConfigStanding, now: datetime
         return None
     others = [one for one in config.conditions if one.get("type") not in OURS]
     return {"matchedNodeList": nodes, "conditions": [*others, *(_dated(one, there, now) for one in wanted)]}
+
+
+def conditions_due(config: OvercommitConfig, standing: ConfigStanding) -> list[Condition]:
+    """Whether it holds, and of one that does what came of it; without their times."""
+    return [_valid(config, standing), *_advertised(config, standing)]
 
 
 def _valid(config: OvercommitConfig, standing: ConfigStanding) -> Condition:

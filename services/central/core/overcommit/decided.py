@@ -1,7 +1,9 @@
-"""Why a node has its ratio, for everybody who asks."""
+"""Why a node has its ratio, and what became of a config, for everybody who asks."""
 
 from collections.abc import Mapping
 
+from services.central.core.overcommit.config_documents import OvercommitConfig
+from services.central.core.overcommit.config_status import ConfigStanding, conditions_due
 from services.central.core.overcommit.node_plan import NodePlan, Standing
 from shared.contracts.cluster.decision import Decided, DecidedObject
 from shared.contracts.envelope import Reason
@@ -15,6 +17,30 @@ SENTENCES: Mapping[Standing, str] = {
     "bears_less": "the node can bear less than was set",
     "as_set": "the ratio that was set holds",
 }
+CONFIG_VERDICTS: Mapping[str, str] = {
+    "Refused": "refused",
+    "PoolTaken": "pool_taken",
+    "NoNodes": "no_nodes",
+    "NotAsSet": "not_as_set",
+    "AsSet": "all_as_set",
+}
+"""By the reason of the condition that says most."""
+
+
+def decided_config(config: OvercommitConfig, standing: ConfigStanding) -> Decided:
+    """The decision on a config: refused, overruled, or what its nodes show."""
+    last = conditions_due(config, standing)[-1]
+    why = Reason(
+        rule=last["reason"],
+        numbers={"pool": config.claim.pool, "ruler": standing.ruler, "nodes": len(standing.plans), **config.ratios},
+    )
+    return Decided(
+        area=AREA,
+        about=DecidedObject(kind="nodeovercommitconfig", name=config.name),
+        verdict=CONFIG_VERDICTS[last["reason"]],
+        message=last["message"] or f"all of {len(standing.plans)} nodes show what was set",
+        why=(why,),
+    )
 
 
 def decided(node: str, plan: NodePlan) -> Decided:

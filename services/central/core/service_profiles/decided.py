@@ -28,6 +28,11 @@ def decided_baseline(seen: DescriptorSeen, marks: Mapping[str, str | None], pods
     return _decided(seen, "baseline", "; ".join(f"{name} {text}" for name, text in sorted(marks.items())), why)
 
 
+def decided_refusal(seen: DescriptorSeen) -> Decided:
+    """That a descriptor cannot be read, and which field of it."""
+    return _decided(seen, "refused", seen.problem, Reason(rule="Unreadable"))
+
+
 def decided_removal(seen: DescriptorSeen) -> Decided:
     """That a descriptor that central has made goes."""
     return _decided(seen, "removed", "its Deployment asks for none any more", Reason(rule="not enabled"))
