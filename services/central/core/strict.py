@@ -4,10 +4,10 @@ from pydantic import BaseModel, ConfigDict
 
 
 class StrictModel(BaseModel):
-    """Frozen, unknown fields refused, only finite numbers, nothing converted to a number.
+    """Frozen, unknown fields refused, only finite numbers, no conversion to numbers.
 
     These are models, not dataclasses, because their values come from the API server: a wrong one is refused with its
-    field and value, which the object's status then says.
+    field and value, which the object's status then reports.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)

@@ -25,20 +25,20 @@ OPEN_API: Mapping[str, Any] = {
     "/openapi/v2": {"swagger": "2.0", "info": _INFO, "paths": {}},
     "/openapi/v3": {"paths": {}},
 }
-"""The aggregator asks, and complains for ever where there is none."""
+"""Paths that the aggregator requests; without an answer it complains forever."""
 
 
 class SeenObjects(Protocol):
-    """What answers need of the cluster."""
+    """What answers need to know about the cluster."""
 
     @property
     def proxy(self) -> FrontProxy | None:
-        """Whom requests are taken from; None: nobody."""
+        """The only client that is answered; None: no client is."""
         ...
 
     @property
     def labels(self) -> ObjectLabels:
-        """The labels of an object, None where there is none."""
+        """Return the labels of an object, None if it does not exist."""
         ...
 
 
@@ -50,7 +50,7 @@ class MetricsAnswers:
 
     @property
     def routes(self) -> list[Route]:
-        """Where the front proxy asks, and whoever looks whether this one lives."""
+        """Return the routes of the front proxy, and of liveness checks."""
         return [
             Route("GET", "/healthz", MOST_BODY_BYTES, _healthz, _lost),
             Route("GET", "/{rest:.*}", MOST_BODY_BYTES, self._reply, _lost),
@@ -99,7 +99,7 @@ def _outcome(reply: MetricsReply) -> str:
 
 
 def _group(path: str) -> str:
-    """The group of a path, as a label that nobody can make more of."""
+    """Return the group of a path as a label with a bounded number of values."""
     parts = path.split("/", GROUP_PARTS)
     return parts[2] if len(parts) >= GROUP_PARTS and parts[2] in VERSIONS else "other"
 

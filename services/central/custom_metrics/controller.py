@@ -12,8 +12,8 @@ from shared.contracts.cluster.figures import FIGURES_PERIOD_S
 from shared.ports import Bus, Clock
 
 WARM_S = FIGURES_PERIOD_S + 5.0
-"""In so long every node has spoken. A replica that came without waiting would tell the autoscaler that pods have no
-figures. Afterwards it answers also without: an API that is not available at all stops more than scaling."""
+"""Time after which every node has published. A replica that answered earlier would tell the autoscaler that pods
+have no figures. Afterwards it answers even without figures, because an unavailable API stops more than scaling."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class MetricsController:
 
     @property
     def failure(self) -> str:
-        """Why nobody should be sent here; "" while everybody may."""
+        """Why requests should not be sent here; "" if they may."""
         if self.serving.failure:
             return self.serving.failure
         left_s = self._warm_at_s - self._clock.monotonic()
@@ -52,7 +52,7 @@ class MetricsController:
             tasks.create_task(self.serving.run(), name="metrics-api-server")
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         await self.serving.close()
 
     async def _hear(self) -> None:

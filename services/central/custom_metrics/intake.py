@@ -16,7 +16,7 @@ COLLECT_S = 10.0
 
 
 class FiguresIntake:
-    """Every replica hears every node, so that each can answer alone."""
+    """Receives every node's figures, so that each replica can answer by itself."""
 
     def __init__(self, store: MetricStore, mirrors: MetricsMirrors, clock: Clock) -> None:
         self._store, self._mirrors, self._clock = store, mirrors, clock
@@ -29,7 +29,7 @@ class FiguresIntake:
         await self._messages.listen(bus)
 
     def receive(self, figures: PodFigures, now_s: float) -> None:
-        """Store what one node says."""
+        """Store the figures of one node."""
         self.heard_s = now_s
         now_ms = wall_ms(self._clock)
         _, dropped = self._store.insert(figure_samples(figures, now_ms, self._mirrors.seen), now_ms)

@@ -31,7 +31,7 @@ class MetricsMirrors:
 
     @property
     def failure(self) -> str:
-        """Why nobody can be answered yet; "" once everything was listed."""
+        """Why no request can be answered yet; "" once everything was listed."""
         try:
             for mirror in self.every:
                 _ = mirror.objects
@@ -44,18 +44,18 @@ class MetricsMirrors:
 
     @property
     def proxy(self) -> FrontProxy | None:
-        """Whom requests are taken from; None: nobody, for nothing is known of one."""
+        """The only client that is answered; None: none is known, so none is answered."""
         try:
             return next(iter(self._proxy.objects.values()), None)
         except Unavailable:
             return None
 
     def seen(self, about: MeteredObject) -> MeteredSeen | None:
-        """A pod or node of the cluster; None: there is none."""
+        """Return a pod or node of the cluster; None if it does not exist."""
         return self._seen.get(about)
 
     def labels(self, about: MeteredObject) -> Mapping[str, str] | None:
-        """The labels of a pod or node; None: there is none."""
+        """Return the labels of a pod or node; None if it does not exist."""
         found = self._seen.get(about)
         return None if found is None else found.labels
 

@@ -24,7 +24,7 @@ AT_ONCE = 16
 
 
 class PodPages:
-    """Reads pages until cancelled; one that cannot be read costs its pod alone."""
+    """Reads pages until cancelled; an unreadable page affects only its pod."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class PodPages:
         self._log_limit = LogLimit()
 
     async def run(self) -> None:
-        """Read all, wait, and begin anew."""
+        """Read all pages, wait, and repeat."""
         while True:
             await self.read_all()
             await self._clock.sleep(FIGURES_PERIOD_S)

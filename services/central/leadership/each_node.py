@@ -19,7 +19,7 @@ AWAY_AFTER = 3
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What became of a node's newest tries."""
+    """The result of the last attempts for a node."""
 
     why: str
     tries: int

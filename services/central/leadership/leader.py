@@ -1,8 +1,8 @@
-"""The election of the central that writes: the holder of a Lease, by its own clock (docs/facts/kubernetes.md#leases).
+"""Elects the central that writes: the holder of a Lease, by its own clock (docs/facts/kubernetes.md#leases).
 
-The clock of another machine is never compared: a lease has run out when it was not seen to change for its duration.
-A holder stops at its renewal deadline, well before others may take over. A lease is no fence: the epoch, which grows
-with every change of the holder, lets whoever carries out a decision refuse those of a former one.
+Clocks of different machines are never compared: a lease has expired if it was not seen to change for its duration. A
+holder stops at its renewal deadline, well before others may take over. A lease is no fence: the epoch, which grows with
+every change of the holder, lets receivers refuse decisions of a former one.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ class _Observed:
 
 
 class Leader:
-    """One candidate; `identity` is of this life of the process alone."""
+    """One candidate; `identity` names this run of the process."""
 
     def __init__(self, objects: Objects, clock: Clock, identity: str, settings: LeaseSettings) -> None:
         self._objects, self._clock, self._identity, self._settings = objects, clock, identity, settings
@@ -48,7 +48,7 @@ class Leader:
         self.answered_at_s: float | None = None
         """When the API server was last asked and answered; None: it never did."""
         self.annotations: Mapping[str, str] = {}
-        """What is saved with the lease, as last seen."""
+        """What is stored with the lease, as last seen."""
 
     @property
     def leading(self) -> bool:
@@ -58,10 +58,10 @@ class Leader:
         return self._clock.monotonic() < self._held_until_s
 
     def require(self) -> None:
-        """Ask right before every write.
+        """Check the lease right before a write.
 
         Raises:
-            NotLeading: another one leads, or nobody is known to.
+            NotLeading: another one leads, or no leader is known.
         """
         if not self.leading:
             raise NotLeading(f"{self._identity} does not lead: {self.holder or 'nobody'} does", reason="not_leading")
@@ -135,7 +135,7 @@ class Leader:
             self._note(written, asked_at_s, mine=True)
 
     def _free(self, spec: Mapping[str, Any], now_s: float) -> bool:
-        """Whether nobody holds it, or it was not renewed for its duration by this machine's clock."""
+        """Return whether the lease has no holder, or was not renewed for its duration by this machine's clock."""
         if not spec.get("holderIdentity"):
             return True
         lasts_s = float(spec.get("leaseDurationSeconds") or self._settings.lease_s)
@@ -155,7 +155,7 @@ class Leader:
             self._held_until_s = asked_at_s + self._settings.renew_s
 
     async def annotate(self, values: Mapping[str, str]) -> None:
-        """Save values with the lease, for whoever leads next; also a proof that this one still holds it.
+        """Store values with the lease, for the next leader; this also proves that this one still holds it.
 
         Raises:
             NotLeading: another one holds it.
@@ -183,7 +183,7 @@ class Leader:
                 "leaseTransitions": epoch, "renewTime": now, **taken}  # fmt: skip
 
     async def release(self) -> None:
-        """Give the lease back, so that another central takes over at once; where that fails it runs out by itself."""
+        """Release the lease, so that another central takes over at once; if that fails, it expires by itself."""
         # First of all here: from this line on nothing of this one's is written, whatever becomes of the call.
         held, self._held_until_s = self.leading, float("-inf")
         if not held or self._observed is None:
@@ -195,7 +195,7 @@ class Leader:
                 await self._objects.patch(LEASES, {"metadata": meta, "spec": {"holderIdentity": ""}})
 
     def state(self) -> dict[str, Any]:
-        """Who leads, and since how many changes."""
+        """Return the leader, and the number of changes so far."""
         return {"leading": self.leading, "holder": self.holder, "epoch": self.epoch, "failure": self.failure}
 
 

@@ -1,4 +1,4 @@
-"""The gate before the API server: everybody may read, the leader alone may write."""
+"""The gate to the API server: every central may read, only the leader may write."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
@@ -26,7 +26,7 @@ class LeaderObjects:
         labels: str = "",
         namespace: str = "",
     ) -> ObjectMirror[T]:
-        """Anybody may. Who keeps the same of the same objects shares one mirror: pods are many, and are sent once."""
+        """Every central may. Users of the same objects share one mirror, because pods are many, and are sent once."""
         key = (kind, keep, labels, namespace)
         if key not in self._shared:
             told: list[Callable[[], None]] = []

@@ -1,4 +1,4 @@
-"""Pass after pass of a controller: on a change, when something is due, and again where one failed."""
+"""Runs passes of a controller: on a change, when something is due, and again after a failure."""
 
 import asyncio
 import contextlib
@@ -14,11 +14,11 @@ log = structlog.get_logger()
 
 RETRY_S: Final = 5.0
 SETTLE_S: Final = 0.2
-"""Changes are collected for so long; what comes meanwhile is one pass."""
+"""How long changes are collected for one pass."""
 
 
 class Passes:
-    """Calls `reconcile`, which must be able to begin anew at any time; `name` says in the log whose it is."""
+    """Calls `reconcile`, which must be able to start again at any time; `name` identifies it in the log."""
 
     def __init__(
         self,

@@ -19,13 +19,13 @@ MAX_REQUEST_BYTES = 64 << 10
 
 
 class TokenReviews(Protocol):
-    """Who says whose token it is."""
+    """Reviews tokens."""
 
     async def review(self, token: str, audience: str) -> Mapping[str, Any]:
-        """The status of a TokenReview.
+        """Return the status of a TokenReview.
 
         Raises:
-            Unavailable: nobody says.
+            Unavailable: no answer.
         """
         ...
 
@@ -40,15 +40,15 @@ class Signer(Protocol):
 
     @property
     def sign(self) -> Sign:
-        """What signs."""
+        """Return the signature function."""
         ...
 
 
 class LoginController:
     """Answers one question after another, each by itself. `agents` is the user name of the agents.
 
-    While the key is replaced there are two of these: each answers the hubs that name its key, one of them (`unnamed`)
-    also those that name none.
+    While the key is replaced there are two controllers: each answers the hubs that name its key, and one of them
+    (`unnamed`) also the hubs that name none.
     """
 
     def __init__(self, reviews: TokenReviews, key: Signer, clock: Clock, *, agents: str, unnamed: bool = True) -> None:

@@ -1,1 +1,1 @@
-"""The controller of nodes: lost ones are found, marked, and their reclaimed pods evicted, by the leader alone."""
+"""The controller of nodes: the leader finds and marks lost nodes, and evicts their reclaimed pods."""

@@ -1,9 +1,9 @@
-"""The controller of lost nodes: all that is done about them, in one place, by the leader alone.
+"""The controller of lost nodes: everything that is done about them, in one place, by the leader.
 
 Each second it observes the newest view of the cluster, decides what is due, validates every action right before it is
-done, and acts. Verdicts, guards and pace are pure (`core.lost_nodes`). What is left of the budgets is saved in the
-leader's lease before anything is done: a restart gives nothing for free, and whoever has lost the lease cannot save
-them and so does nothing.
+done, and acts. Verdicts, guards and pace are pure (`core.lost_nodes`). The remaining budgets are saved in the leader's
+lease before any action. A restart therefore refills nothing, and a central that has lost the lease cannot save them and
+does nothing.
 """
 
 from collections.abc import Callable, Mapping
@@ -54,14 +54,14 @@ class NodeController:
         return self._observer.nodes()
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
-        """What the bus tells of the nodes; every central observes, the leader alone acts on it."""
+        """Record what the bus says about the nodes; every central observes, only the leader acts on it."""
         self._view = self._observer.observe(ledger, assessment, rules, bus_well=bus_well)
         self._rules, self._observed_at_s = rules, self._clock.monotonic()
 
     def begin(self) -> None:
-        """This one leads from now on, with what a former leader had left of the budgets.
+        """Begin to lead, with the budgets that the former leader had left.
 
-        Time in which nobody observed refills nothing.
+        Time in which no central observed refills nothing.
         """
         now_s, saved = self._clock.monotonic(), self._leader.annotations
         # From now on: a lease that was vacant for an hour has filled no bucket.
@@ -109,7 +109,7 @@ class NodeController:
         return self._clock.monotonic() - self._observed_at_s <= MAX_VIEW_AGE_S
 
     def _decide(self, view: ClusterView) -> tuple[list[PlannedAction], TokenBucket]:
-        """What is due, under all guards, and the bucket of nodes afterwards."""
+        """Return what is due, under all guards, and the bucket of nodes afterwards."""
         cases = [self._case(view, name) for name in view.concerned]
         return plan_actions(cases, view.assessment.guards, self._node_bucket, self._clock.monotonic(), self._rules)
 
@@ -120,10 +120,10 @@ class NodeController:
         return NodeCase(name, view.judged[name], view.tainted(name), has_pods, place, failing, observes)
 
     async def _withdraw(self, view: ClusterView, name: str) -> None:
-        """Withdraw the offer of a silent node; a node that is heard again writes its offer anew by itself.
+        """Withdraw the offer of a silent node; a node that is heard again writes its offer again by itself.
 
-        The condition that says so comes first: the reporter of a node that is only cut off from the bus reads it, and
-        offers nothing meanwhile. No guard is asked, for this touches no running pod.
+        The condition that announces it is written first: the reporter of a node that is only cut off from the bus reads
+        it, and offers nothing meanwhile. No guard applies, because this affects no running pod.
         """
         try:
             await self._ports.conditions.write_one(view, name)
@@ -199,7 +199,7 @@ class NodeController:
 
     @property
     def not_done(self) -> dict[str, str]:
-        """Nodes of which something could not be done, and why."""
+        """Nodes with a failed action, and why."""
         works = (self._ports.conditions, self._withdrawing, self._acting, self._ports.pods)
         return {node: why for work in works for node, why in work.failures.items()}
 

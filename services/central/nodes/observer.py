@@ -15,7 +15,7 @@ from shared.core.node_mode import NodeSwitch
 from shared.ports import Clock
 
 WATCH_SILENCE_S = 90.0
-"""A watch of which nothing was heard for longer is not current, whatever it says of itself."""
+"""Silence after which a watch is not current, whatever it reports itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,14 +35,14 @@ class NodeObserver:
     def __init__(
         self, mirrors: ClusterMirrors, evidence: LostEvidence, leader: Leader, clock: Clock, switch: NodeSwitch
     ) -> None:
-        """`switch`: the mode of nodes that have not said theirs to this life of central."""
+        """`switch`: the mode of nodes that have not reported theirs to this run of central."""
         self._mirrors, self._evidence, self._leader, self._clock = mirrors, evidence, leader, clock
         self._switch = switch
         self._ledger: Ledger = {}
         self._known = _Known()
 
     def nodes(self) -> Mapping[str, NodeSeen] | None:
-        """The Nodes with an agent, or that ever had one, by name; None while that is not known.
+        """Return the Nodes that have an agent, or ever had one, by name; None while unknown.
 
         A Node on which Sublet was never installed sends no heartbeat, and must not count as lost.
         """
@@ -64,7 +64,7 @@ class NodeObserver:
         return known
 
     def applied(self, node: str) -> str | None:
-        """The hash of the configuration that a node says it works with."""
+        """Return the hash of the configuration that a node reports."""
         heartbeat = self._ledger.get(node)
         return None if heartbeat is None else heartbeat.applied
 
@@ -74,7 +74,7 @@ class NodeObserver:
         return 0.0 if heartbeat is None else self._clock.monotonic() - heartbeat.heard_at_s
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> ClusterView:
-        """The view of this moment; the evidence of the API server is laid beside that of the bus."""
+        """Build the view of this moment from the evidence of the API server and of the bus."""
         self._ledger = ledger
         known = _Known() if self.nodes() is None else self._look()
         leases = self._mirrors.leases
@@ -95,10 +95,11 @@ class NodeObserver:
         return ((heartbeat and heartbeat.mode) or self._switch.mode) == "observe"
 
     def _api_age_s(self) -> float | None:
-        """For how long the API server may have been away or a mirror behind; None: one of them was never there.
+        """Return how long the API server may have been away or a mirror behind; None: one of them was never
+        available.
 
-        A mirror in which nothing happens hears of its watch once a minute, so its age alone says little: it counts only
-        when the watch failed, or was silent for longer than that.
+        A mirror without changes hears from its watch once a minute, so its age alone says little. It counts only if the
+        watch failed, or was silent for longer than that.
         """
         # Every central asks for the lease every other second, so its answers tell how the API server is.
         answered_at_s = self._leader.answered_at_s

@@ -14,7 +14,7 @@ QUESTION = "node_status"
 
 
 class NodeStatusAnswers:
-    """Never says no: a kubelet that could not write its status would lose its node."""
+    """Never refuses: a kubelet that could not write its status would lose its node."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -28,7 +28,7 @@ class NodeStatusAnswers:
         return self.answer(request.body)
 
     def answer(self, text: bytes) -> Reply:
-        """The reply to a body, whatever it holds."""
+        """Answer a body of any content."""
         began_s = self._clock.monotonic()
         try:
             request = read_request(text, MAX_NODE_REVIEW_BYTES)

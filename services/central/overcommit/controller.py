@@ -1,7 +1,7 @@
-"""The controller of over-committed nodes: annotations of Nodes and statuses of configs, written by the leader.
+"""The controller of over-committed nodes: the leader writes annotations of Nodes and statuses of configs.
 
-Everything that is known of a node stands on it: kubelet's own figures, the ratio, what it can bear. Whatever dies
-between two writes, the next pass goes on from what it finds there.
+The Node holds everything that is known about it: kubelet's own figures, the ratio, what it can bear. After a crash
+between two writes, the next pass continues from what it finds there.
 """
 
 import asyncio
@@ -31,7 +31,8 @@ log = structlog.get_logger()
 
 RETRY_S = 5.0
 SAY_AGAIN_S, SAID_AGAIN = 30.0, 100
-"""So many nodes after so long: of 5 000 each in 25 minutes, and what is stored for a day always has the newest."""
+"""Repetition of unchanged decisions: each of 5 000 nodes every 25 minutes, so what is stored for a day always has
+the newest."""
 AT_A_TIME = 200
 """Nodes that are looked at before others have their turn: the leader has more to do than this."""
 LISTED = 100
@@ -39,7 +40,7 @@ LISTED = 100
 
 
 class OvercommitController:
-    """One pass after another over all nodes; it writes what differs alone."""
+    """Runs passes over all nodes, and writes only differences."""
 
     def __init__(
         self,
@@ -54,7 +55,7 @@ class OvercommitController:
         self._nodes, self._configs = EachNode(clock, "over-commit"), EachNode(clock, "status of NodeOvercommitConfig")
         self._plans: Mapping[str, NodePlan] = {}
         self._made_of: dict[str, tuple[object, ...]] = {}
-        """What each plan was made of: most nodes have not changed since."""
+        """The inputs of each plan, because most nodes have not changed since."""
         self._said: dict[str, NodePlan] = {}
         self._said_at_s, self._said_last = float("-inf"), ""
         self._unheard_since: dict[str, float] = {}
@@ -65,7 +66,7 @@ class OvercommitController:
 
     @property
     def mirrors(self) -> Sequence[ObjectMirror[Any]]:
-        """What it sees."""
+        """The mirrors that it reads."""
         return self._view.mirrors
 
     def state(self) -> dict[str, Any]:
@@ -78,7 +79,7 @@ class OvercommitController:
         }
 
     async def run(self) -> None:
-        """Run pass after pass until cancelled; a pass that fails is said and tried again."""
+        """Run passes until cancelled; a failed pass is logged and repeated."""
         for remembered in (self._unheard_since, self._shown, self._made_of, self._said):
             remembered.clear()
         while True:
@@ -102,10 +103,10 @@ class OvercommitController:
                 await self._view.changed.wait()
 
     async def reconcile(self) -> None:
-        """Write what differs, nodes first: a status says what was done.
+        """Write differences, nodes first: a status reports what was done.
 
         Raises:
-            SubletError: the API server is away, or another one leads; what was done stays.
+            SubletError: the API server is away, or another one leads; finished writes stay.
         """
         configs, nodes = self._view.configs, {node.name: node for node in self._view.nodes}
         limits = self._settings.overcommit.limits
@@ -158,7 +159,8 @@ class OvercommitController:
         return found
 
     async def _say(self) -> None:
-        """What is new at once; what is not, a few nodes after the other, for what was said may have been lost."""
+        """Publish new decisions at once, and repeat unchanged ones for a few nodes at a time, because messages may
+        be lost."""
         told = {name: plan for name, plan in self._plans.items() if plan.standing != "none" or name in self._said}
         again = self._to_say_again(told)
         for place, (name, plan) in enumerate(told.items()):

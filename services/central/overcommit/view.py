@@ -1,4 +1,4 @@
-"""What the controller of over-committed nodes sees: configs, Nodes and what their agents say."""
+"""What the controller of over-committed nodes observes: configs, Nodes and the reports of their agents."""
 
 import asyncio
 from collections.abc import Mapping, Sequence

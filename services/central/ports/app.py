@@ -1,4 +1,4 @@
-"""What central's app needs of the world."""
+"""Ports of central's app."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ class ConfigText(Protocol):
         ...
 
     def changed(self) -> str | None:
-        """The text when it has changed since the last call.
+        """Return the text if it has changed since the last call.
 
         Raises:
             BadConfig: it cannot be read.
@@ -35,11 +35,11 @@ class StreamKeeper(Protocol):
         ...
 
     async def ensure(self, replicas: int | None) -> bool:
-        """Make what is missing; whether all of it is there."""
+        """Create what is missing; return whether everything exists."""
         ...
 
     async def make_room(self) -> None:
-        """Make room where it is needed; must not fail."""
+        """Free space if necessary; must not fail."""
         ...
 
     def conditions(self) -> list[dict[str, str]]:
@@ -48,11 +48,11 @@ class StreamKeeper(Protocol):
 
 
 class LoginSide(Protocol):
-    """Who answers the hub's questions about leaves that log in; every central does, leading or not."""
+    """Answers the hub's questions about leaf logins; every central does, leading or not."""
 
     @property
     def failure(self) -> str:
-        """Why nobody would be answered; "" while somebody would."""
+        """Why no question would be answered; "" if questions are."""
         ...
 
     async def run(self) -> None:
@@ -60,12 +60,12 @@ class LoginSide(Protocol):
         ...
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         ...
 
 
 class ClusterSide(Protocol):
-    """What central does with an API server, where there is one."""
+    """What central does with an API server, if there is one."""
 
     @property
     def leading(self) -> bool:
@@ -77,7 +77,7 @@ class ClusterSide(Protocol):
         ...
 
     def wake(self) -> None:
-        """A node says something new of its configuration."""
+        """Notify of a node's new configuration state."""
         ...
 
     def nodes(self) -> Mapping[str, NodeSeen] | None:
@@ -85,7 +85,7 @@ class ClusterSide(Protocol):
         ...
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
-        """What the bus tells of the nodes."""
+        """Hand over what the bus says about the nodes."""
         ...
 
     def failure(self) -> str:
@@ -93,7 +93,7 @@ class ClusterSide(Protocol):
         ...
 
     def state(self) -> dict[str, Any]:
-        """What explains it, as JSON values."""
+        """Return its state as JSON values."""
         ...
 
     async def close(self) -> None:
@@ -103,7 +103,7 @@ class ClusterSide(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class CentralPorts:
-    """What the app works with; without a cluster nothing but bus and file is known."""
+    """What the app works with; without a cluster only bus and file."""
 
     config_text: ConfigText
     streams: StreamKeeper

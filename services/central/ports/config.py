@@ -1,4 +1,4 @@
-"""What the controller of configuration writes with."""
+"""Ports of the controller of configuration."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from shared.core.api_kind import ApiKind
 
 
 class PerNodeWork(Protocol):
-    """Work node by node, of which the work on some may have failed."""
+    """Work node by node, which may have failed for some nodes."""
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -52,19 +52,19 @@ class NodeEntryWriter(Protocol):
 
     @property
     def failures(self) -> Mapping[str, str]:
-        """Why a node's entry cannot be what is asked for, by node; it keeps what it has."""
+        """Why a node's entry cannot be as requested, by node; it keeps its content."""
         ...
 
     def forget(self) -> None:
-        """Read everything again: somebody else may have led."""
+        """Read everything again, because another central may have led."""
         ...
 
     async def write(
         self, wanted: Mapping[str, Mapping[str, ConfigSource]], slo: Mapping[str, NodeStrategies] | None = None
     ) -> None:
-        """By node the sources of each kind, kinds in the order in which the later goes before the earlier.
+        """Write the entries by node from the sources of each kind; later kinds override earlier ones.
 
-        `slo`: by node what the ConfigMap says, over which all kinds go; None: it is not followed.
+        `slo`: by node what the ConfigMap says, which all kinds override; None: it is not followed.
 
         Raises:
             SubletError: some could not be read or written; all others are done.
@@ -72,7 +72,7 @@ class NodeEntryWriter(Protocol):
         ...
 
     def applied(self, node: str, said: str | None) -> bool:
-        """Whether what a node says that it works with is what it should work with."""
+        """Return whether a node works with the configuration that it should have, by its own report."""
         ...
 
 
@@ -105,16 +105,16 @@ class SloSource(Protocol):
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """What of it is not in force, and why."""
+        """Parts that are not in force, and why."""
         ...
 
     @property
     def ignored(self) -> list[str]:
-        """What nobody here reads, and values that no setting takes."""
+        """Parts that Sublet does not read, and values that no setting accepts."""
         ...
 
     def of(self, labels: Mapping[str, str]) -> NodeStrategies:
-        """What it says of a node with these labels."""
+        """Return what it says about a node with these labels."""
         ...
 
 
@@ -126,6 +126,6 @@ class ConfigPorts:
     entries: NodeEntryWriter
     objects: ConfigObjectWriter
     applied: Callable[[str], str | None]
-    """The hash of the configuration that a node says it works with."""
+    """Return the hash of the configuration that a node reports."""
     slo: SloSource | None = None
     """None: Koordinator's ConfigMap is not followed."""

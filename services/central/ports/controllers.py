@@ -1,4 +1,4 @@
-"""What every controller that works while this central leads has in common."""
+"""The interface of every controller that runs while this central leads."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -11,7 +11,7 @@ class LeaderController(Protocol):
 
     @property
     def mirrors(self) -> Sequence[ObjectMirror[Any]]:
-        """What it sees; every central fills them, so that a new leader begins with all of it."""
+        """The mirrors that it reads; every central fills them, so that a new leader starts with all of them."""
         ...
 
     @property
@@ -20,9 +20,9 @@ class LeaderController(Protocol):
         ...
 
     async def run(self) -> None:
-        """Work until cancelled; whatever another leader may have changed is read anew at the start."""
+        """Run until cancelled; whatever another leader may have changed is read again at the start."""
         ...
 
     def state(self) -> dict[str, Any]:
-        """What explains it, as JSON values of bounded length."""
+        """Return its state as JSON values of bounded length."""
         ...

@@ -6,9 +6,9 @@ from shared.contracts.cluster.decision import Decided
 
 
 class DecisionLog(Protocol):
-    """Takes decisions for everybody who asks why: `sublet explain`, subscribers, recordings.
+    """Publishes decisions to everyone who asks why: `sublet explain`, subscribers, recordings.
 
-    Who decides says it each time, and never waits: what was said just now is not said again, and a flood is cut.
+    A controller passes every decision, and never waits: repetitions are dropped, and a flood is cut.
     """
 
     def say(self, decided: Decided) -> None:

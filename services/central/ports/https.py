@@ -1,4 +1,4 @@
-"""What an HTTPS process answers with: requests, replies, the server and its certificate."""
+"""Interfaces of an HTTPS process: requests, replies, the server and its certificate."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
@@ -29,9 +29,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """A method, a path, its largest body in bytes, and who answers.
+    """A method, a path, its largest body in bytes, and its handler.
 
-    `path` may end in `{rest:.*}`. `lost` is told the outcome of a request that nobody answered: `not_read`, `failed`.
+    `path` may end in `{rest:.*}`. `lost` receives the outcome of a request without an answer: `not_read`, `failed`.
     """
 
     method: str
@@ -61,7 +61,7 @@ class Certificates(Protocol):
     """The certificate that all replicas share."""
 
     async def current(self, *, writes: bool) -> tuple[bytes, bytes] | None:
-        """Certificate and key, made anew when it is time and this one `writes`; None while there is none.
+        """Return certificate and key, renewed when necessary if this replica `writes`; None while there is none.
 
         Raises:
             SubletError: they cannot be read or written now.

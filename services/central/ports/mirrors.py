@@ -1,4 +1,4 @@
-"""What the controllers see of the API server's objects."""
+"""The mirrors of API objects that the controllers read."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -46,10 +46,10 @@ class ClusterMirrors:
 
     @property
     def configured(self) -> list[ObjectMirror[Any]]:
-        """What a pass over configuration and companions needs."""
+        """Return what a pass over configuration and companions needs."""
         return [self.nodes, self.cnrs, self.cncs, self.kccs, *self.targets.values()]
 
     @property
     def alive(self) -> list[ObjectMirror[Any]]:
-        """What tells of a node's life."""
+        """Return what shows whether a node is alive."""
         return [self.agents, self.leases]

@@ -1,4 +1,4 @@
-"""What the controller of lost nodes acts with."""
+"""Ports of the controller of lost nodes."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ class NodeMarker(Protocol):
 
 
 class ConditionWriter(Protocol):
-    """Writes what each CNR says of its node's agent."""
+    """Writes what each CNR says about its node's agent."""
 
     @property
     def failures(self) -> Mapping[str, str]:
@@ -61,7 +61,8 @@ class ReclaimedPods(Protocol):
         ...
 
     async def read(self, nodes: Sequence[str]) -> None:
-        """Read the reclaimed pods of these nodes, and forget all others; of a node that cannot be read none is known.
+        """Read the reclaimed pods of these nodes, and forget all others; a node that cannot be read has no known
+        pods.
 
         Raises:
             Unavailable: the API server is away, or another one leads.

@@ -1,4 +1,4 @@
-"""What the controller of recommendations writes with."""
+"""Ports of the controller of recommendations."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ ResizeOutcome = Literal["asked", "gone", "changed", "unsupported"]
 
 @dataclass(frozen=True, slots=True)
 class KeptUsage:
-    """A checkpoint: the UID of its ResourceRecommend, and what it says."""
+    """A checkpoint: the UID of its ResourceRecommend, and its content."""
 
     uid: str
     usage: str
@@ -22,7 +22,7 @@ class RecommendWriter(Protocol):
     """Each method raises SubletError where it cannot."""
 
     async def write_status(self, seen: RecommendSeen, status: Mapping[str, Any]) -> None:
-        """Change a ResourceRecommend's status; one that is gone is left alone."""
+        """Change a ResourceRecommend's status; a deleted one is ignored."""
         ...
 
     async def kept_usages(self) -> Sequence[KeptUsage]:
@@ -30,7 +30,7 @@ class RecommendWriter(Protocol):
         ...
 
     async def keep_usage(self, seen: RecommendSeen, usage: str) -> None:
-        """Write the checkpoint of a ResourceRecommend, which goes with it."""
+        """Write the checkpoint of a ResourceRecommend, which is deleted together with it."""
         ...
 
     async def resize(self, resize: Resize) -> ResizeOutcome:

@@ -1,4 +1,4 @@
-"""What the controller of tide pools needs of the world."""
+"""Ports of the controller of tide pools."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from shared.ports import ObjectMirror
 
 @dataclass(frozen=True, slots=True)
 class PodOnNode:
-    """A pod as the rules see it, and as it is evicted; None: it has no name that could be."""
+    """A pod as the rules see it, and as it is evicted; None: its name is invalid."""
 
     seen: TidePodSeen
     pod: Pod | None
@@ -35,10 +35,10 @@ class TideWriter(Protocol):
         ...
 
     async def edit(self, node: TideNodeSeen, edit: Callable[[TideNodeSeen], NodeEdit]) -> bool:
-        """Bring a node to what the edit makes of it as it is now; whether anything had to be written.
+        """Apply the edit to the current Node; return whether anything had to be written.
 
         Raises:
-            Conflict: somebody wrote in between; the next pass tries again.
+            Conflict: it was written in between; the next pass tries again.
         """
         ...
 
@@ -53,7 +53,7 @@ class TideWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TidePorts:
-    """What the controller sees and works with."""
+    """What the controller reads and works with."""
 
     pools: ObjectMirror[TidePoolSeen]
     nodes: ObjectMirror[TideNodeSeen]

@@ -31,10 +31,10 @@ BAD_REQUEST, OK = 400, 200
 
 
 class ProfileAnswers:
-    """Never says no but for a rule: a pod that cannot be read, or a mirror that is not there yet, changes nothing."""
+    """Refuses only by a rule: an unreadable pod, or a mirror that is not filled yet, changes nothing."""
 
     def __init__(self, mirrors: ProfileMirrors, objects: Objects, clock: Clock, *, gated: bool = False) -> None:
-        """`gated`: pods that ask for reclaimed resources are created behind the gate."""
+        """`gated`: pods that request reclaimed resources are created behind the gate."""
         self._mirrors, self._objects, self._clock, self._gated = mirrors, objects, clock, gated
         self._log_limit = LogLimit()
 
@@ -51,7 +51,7 @@ class ProfileAnswers:
         return await self.answer(question, request.body)
 
     async def answer(self, asked: Question, text: bytes) -> Reply:
-        """The reply to a body, whatever it holds."""
+        """Answer a body of any content."""
         began_s = self._clock.monotonic()
         try:
             found = await self._answer(asked, text)
@@ -79,7 +79,7 @@ class ProfileAnswers:
         return mutate_by_name(review, rules) if labels is None else mutate(review, rules, labels)
 
     async def _labels(self, namespace: str) -> Mapping[str, str] | None:
-        """Those of a namespace; asked for where it is too new for the mirror. None: nobody says."""
+        """Return the labels of a namespace, read directly if it is too new for the mirror. None: unknown."""
         known = self._mirrors.namespace_labels(namespace)
         if known is not None:
             return known

@@ -20,7 +20,7 @@ CHECK_S = 30.0
 
 
 class ProfileController:
-    """Every replica answers; the leader renews the certificate and says in each profile's status whether it works."""
+    """Every replica answers; the leader renews the certificate and writes in each profile's status whether it works."""
 
     def __init__(self, mirrors: ProfileMirrors, serving: Serving, writer: "StatusWriter") -> None:
         self._mirrors, self.serving, self._writer = mirrors, serving, writer
@@ -39,7 +39,7 @@ class ProfileController:
             tasks.create_task(self._writer.run(), name="central-profile-status")
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         await self.serving.close()
 
 

@@ -17,10 +17,10 @@ from shared.ports import ObjectMirror, Objects
 
 
 class ProfileMirrors:
-    """What they hold is put in order once a change, not once a pod; before the first list nothing is known."""
+    """Orders their content once per change, not once per pod; before the first list nothing is known."""
 
     def __init__(self, objects: Objects, changed: asyncio.Event, *, applied: bool = True) -> None:
-        """`applied`: whether profiles are; else none of this is read, and there is no profile."""
+        """`applied`: whether profiles are applied; otherwise none of this is read, and there is no profile."""
         self._event, self._applied = changed, applied
         self._profiles = objects.mirror(PROFILES, profile_of, self._change)
         self._namespaces = objects.mirror(NAMESPACES, namespace_of, self._change)
@@ -67,7 +67,7 @@ class ProfileMirrors:
         return self._values
 
     def namespace_labels(self, name: str) -> Mapping[str, str] | None:
-        """Those of a namespace; None where it is not known."""
+        """Return the labels of a namespace; None if it is unknown."""
         self._refresh()
         return self._by_name.get(name)
 

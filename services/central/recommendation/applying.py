@@ -20,15 +20,15 @@ from shared.ports import Clock
 log = structlog.get_logger()
 
 IN_FORCE_S = 60.0
-"""So long is waited for kubelet to say that a resize is done; conditions of the pod are waited for without end."""
+"""How long to wait until kubelet reports a resize as done; conditions of the pod are waited for without a bound."""
 ASK_AGAIN_S = 600.0
-"""An API server that cannot resize is asked again after so long: it may have been upgraded."""
+"""How long until an API server that cannot resize is asked again: it may have been upgraded."""
 NAMED_PODS = 5
 UNSUPPORTED = "the API server has no pods/resize, which Kubernetes has from 1.33 on: nothing is applied"
 
 
 class InPlaceResizes:
-    """What was asked for is known from the pods themselves: a new leader goes on where the last one was."""
+    """The pods themselves record what was requested, so a new leader continues where the last one stopped."""
 
     def __init__(
         self, writer: RecommendWriter, decisions: DecisionLog, switch: NodeSwitch, clock: Clock, pace: Pace
@@ -47,7 +47,7 @@ class InPlaceResizes:
     async def step(
         self, seen: RecommendSeen, pods: Sequence[WorkloadPod], wanted: Mapping[str, WantedRequest]
     ) -> ConditionDue | None:
-        """Resize one pod, or say what is waited for; None where nobody asked for it.
+        """Resize one pod, or report what is waited for; None if it was not requested.
 
         Raises:
             SubletError: the API server is away or refuses, or another one leads.

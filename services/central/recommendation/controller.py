@@ -1,7 +1,7 @@
-"""The controller of ResourceRecommends: one pass after another writes what differs, and only while this central leads.
+"""The controller of ResourceRecommends: runs passes that write differences, only while this central leads.
 
-Who begins to lead reads the checkpoints first: figures that came meanwhile would else begin a history of their own, and
-replace the kept one.
+A new leader reads the checkpoints first; figures that arrive earlier would begin a history of their own, and replace
+the stored one.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ LISTED = 50
 
 @dataclass(frozen=True, slots=True)
 class RecommendMirrors:
-    """What the controller sees of the API server."""
+    """The mirrors that the controller reads."""
 
     recommends: ObjectMirror[RecommendSeen]
     deployments: ObjectMirror[DeploymentSeen]
@@ -99,7 +99,7 @@ class RecommendationController:
         return (self._ports.mirrors.recommends, self._ports.mirrors.deployments, self._ports.mirrors.pods)
 
     def state(self) -> dict[str, Any]:
-        """What was not done, and nodes whose clocks are wrong."""
+        """Return failures, and nodes whose clocks are wrong."""
         return {
             "failure": self.failure,
             "not_done": dict(islice(sorted(self._each.failures.items()), LISTED)),
@@ -108,7 +108,7 @@ class RecommendationController:
         }
 
     async def run(self) -> None:
-        """Work until cancelled; whatever was known before is read anew."""
+        """Run until cancelled; earlier knowledge is read again."""
         try:
             await self._passes.run()
         finally:
@@ -117,7 +117,7 @@ class RecommendationController:
                 self._subscription = None
 
     async def begin(self) -> None:
-        """Go on from the checkpoints of whoever led before.
+        """Continue from the checkpoints of the previous leader.
 
         Raises:
             SubletError: the API server is away or refuses; nothing is followed yet.

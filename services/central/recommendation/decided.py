@@ -1,4 +1,4 @@
-"""What recommendations decided, as others are told: of each ResourceRecommend, and of each pod that is resized."""
+"""The published decisions of recommendations, one per ResourceRecommend and one per resized pod."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,7 @@ AREA = "recommendation"
 def decided_recommendation(
     seen: RecommendSeen, verdict: Sequence[ConditionDue], advice: Mapping[str, ContainerAdvice]
 ) -> Decided:
-    """Whether requests are recommended, and by which figures; else the first thing that is in the way."""
+    """Return whether requests are recommended, and from which figures; otherwise the first obstacle."""
     missing = next((one for one in verdict if not one.holds and one.type != APPLIED), None)
     about = DecidedObject(kind="resourcerecommend", namespace=seen.namespace, name=seen.name, uid=seen.uid)
     if missing is not None:

@@ -1,4 +1,4 @@
-"""The intake of figures: what nodes tell of their own pods goes into the ledger, and nothing else does."""
+"""Receives figures: only what nodes report about their own pods goes into the ledger."""
 
 from collections.abc import Callable, Mapping
 from itertools import islice

@@ -27,13 +27,13 @@ from shared.ports import Clock
 Verb = Literal["filter", "prioritize", "preempt"]
 OK, BAD_REQUEST, NOT_FOUND = 200, 400, 404
 MOST_BYTES = 8 << 20
-"""A pod of 3 MiB, and the names of 20 000 nodes; whole Node objects of that many are for nobody to send."""
+"""A pod of 3 MiB, and the names of 20 000 nodes; a scheduler need not send whole Node objects of that many."""
 UNKNOWN_BYTES = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class ExtenderRules:
-    """What the answers are made by."""
+    """The rules behind the answers."""
 
     judge: Judge
     suits: Suits
@@ -42,17 +42,18 @@ class ExtenderRules:
 
 @dataclass(frozen=True, slots=True)
 class SchedulerCall:
-    """When somebody asks, and whether he is a scheduler of ours: for nobody else room is held back."""
+    """The time of a request, and whether it comes from a trusted scheduler: room is reserved only for those."""
 
     now: Now
     ours: bool
 
 
 class ExtenderAnswers:
-    """From memory alone, each in one go: between a look at a node and the reservation on it nobody else is answered.
+    """Answers from memory and without interruption: between the check of a node and the reservation on it there is
+    no other answer.
 
-    Everybody who reaches the port may ask. Who shows no certificate of ours is answered, and leaves no trace: else
-    any pod of the cluster could have all room held back for pods that there are not.
+    Anyone who reaches the port may ask. A client without a trusted certificate is answered, but leaves no trace;
+    otherwise any pod of the cluster could have all room reserved for pods that do not exist.
     """
 
     def __init__(self, rules: ExtenderRules, mirrors: SchedulingMirrors, clock: Clock, log: PlacementLog) -> None:
@@ -61,7 +62,7 @@ class ExtenderAnswers:
 
     @property
     def routes(self) -> list[Route]:
-        """Of the three verbs, and of everything else."""
+        """Return the routes of the three verbs, and of everything else."""
         verbs: dict[Verb, Callable[[Any, SchedulerCall], object]] = {
             "filter": self._filter,
             "prioritize": self._prioritize,

@@ -21,12 +21,12 @@ log = structlog.get_logger()
 
 NAME = "extender"
 OFFERS = MessageBounds(max_bytes=MAX_MESSAGE_BYTES, period_s=10.0, per_s=20.0, burst=40)
-"""A node says its offer at once when it changes: many times a second while a machine fills up."""
+"""A node publishes its offer at once when it changes: many times a second while a machine fills up."""
 LOOK_S = 5.0
 
 
 class OfferListener:
-    """Hears what nodes offer, as soon as there is a bus."""
+    """Receives nodes' offers, as soon as the bus is connected."""
 
     def __init__(self, view: PlacementView, clock: Clock, bus: Callable[[], Awaitable[Bus]]) -> None:
         self._view, self._clock, self._bus = view, clock, bus
@@ -57,7 +57,7 @@ class ExtenderController:
         clock: Clock,
         tasks: Mapping[str, Callable[[], Awaitable[None]]],
     ) -> None:
-        """`tasks`: what else runs, by name."""
+        """`tasks`: further tasks, by name."""
         self._view, self._mirrors, self.serving, self._clock, self._tasks = view, mirrors, serving, clock, dict(tasks)
 
     @property
@@ -76,7 +76,7 @@ class ExtenderController:
             tasks.create_task(self._measure(), name="extender-ages")
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         await self.serving.close()
 
     async def _measure(self) -> None:

@@ -1,4 +1,4 @@
-"""Lets pods go that wait behind the gate, in their order, as reclaimed capacity becomes free. The leader alone does."""
+"""Releases pods that wait behind the gate, in order, as reclaimed capacity becomes free. Only the leader does."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -22,13 +22,14 @@ log = structlog.get_logger()
 
 PASS_S = 1.0
 MOST_RELEASED = 50
-"""Pods of one pass: a scheduler places some hundred a second, and what it has to place next should be seen by then."""
+"""Most pods of one pass: a scheduler places some hundred a second, and their nodes should be visible by the next
+pass."""
 LISTED = 100
 
 
 @dataclass(frozen=True, slots=True)
 class GateView:
-    """What the controller sees; `free` is what nodes offer beyond what was given out, None: that is not known."""
+    """What the controller reads; `free` is what nodes offer beyond what was sold, None: unknown."""
 
     waiting: WaitingPods
     free: Callable[[], Amounts | None]
@@ -37,10 +38,10 @@ class GateView:
 
 
 class GateController:
-    """One pass after another over the pods that wait; each takes everything from what is seen then.
+    """Runs passes over the waiting pods; each starts from what is seen then.
 
-    So it does not matter where a former leader has stopped. A pod counts from behind the gate until its node is seen,
-    first among those that wait, then among those that schedulers look at, so that no room is given twice.
+    It therefore does not matter where a former leader has stopped. A pod counts from its release until its node is
+    seen, first among the waiting, then among those that schedulers look at, so that no room is given twice.
     """
 
     def __init__(self, view: GateView, objects: Objects, clock: Clock, decisions: DecisionLog) -> None:
@@ -50,12 +51,12 @@ class GateController:
         """Why the newest pass could do nothing; "" after a good one."""
 
     def state(self) -> dict[str, Any]:
-        """Who waits, what is wrong, and whose gate could not be taken away."""
+        """Return who waits, failures, and gates that could not be removed."""
         gated = [pod for pod in self._view.waiting.pods.values() if GATE in pod.gates]
         return {"waiting": len(gated), "failure": self.failure, "not_released": dict(self._listed())}
 
     async def run(self) -> None:
-        """Run pass after pass until cancelled; a pass that fails is said and tried again."""
+        """Run passes until cancelled; a failed pass is logged and repeated."""
         while True:
             try:
                 await self.reconcile()

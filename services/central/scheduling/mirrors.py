@@ -1,4 +1,4 @@
-"""Mirrors of what the extender needs, each of which tells the view of every change."""
+"""Mirrors of what the extender needs, each of which notifies the view of every change."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -20,7 +20,7 @@ def placed_or_waiting(document: Mapping[str, Any]) -> PodSeen | GatedPod | None:
 
 
 class SchedulingMirrors:
-    """Nodes, CNRs, NodeMetrics where they are read, and the pods that were given a node."""
+    """Nodes, CNRs, NodeMetrics if they are read, and the pods that have a node."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class SchedulingMirrors:
         node_metrics: bool = True,
         waiting: WaitingPods | None = None,
     ) -> None:
-        """`waiting` is told of the pods that wait; None: nobody asks for them."""
+        """`waiting` is notified of waiting pods; None: they are not needed."""
         self._view, self._reservations, self._waiting = view, reservations, waiting
         keep = assigned_pod if waiting is None else placed_or_waiting
         self._pods: ObjectMirror[PodSeen | GatedPod] = objects.mirror_each(PODS, keep, self._pod)

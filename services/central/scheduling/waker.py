@@ -9,7 +9,7 @@ from shared.errors import SubletError
 from shared.ports import Clock, Objects
 
 MOST_WRITES = 200
-"""Nodes that are written in one pass; the others are in one of the next."""
+"""Most Nodes that are written in one pass; the others follow in the next ones."""
 
 
 class SchedulerWaker:

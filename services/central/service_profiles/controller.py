@@ -46,14 +46,14 @@ log = structlog.get_logger()
 LISTED: Final = 100
 RESYNC_S: Final = 10.0
 STATUS_S: Final = 60.0
-"""Between two statuses of one descriptor: figures change all the time, and nobody needs each of them stored."""
+"""Seconds between two statuses of one descriptor, because figures change all the time, and not each must be stored."""
 POD_PACE: Final = Pace(per_s=10.0, burst=50)
-"""Of pods that are told their descriptor's name."""
+"""Pace of writing descriptors' names to pods."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProfileView:
-    """What the controller sees; `changed` is set when a descriptor or a Deployment that wants one has changed."""
+    """What the controller reads; `changed` is set when a descriptor or a Deployment that wants one has changed."""
 
     descriptors: ObjectMirror[DescriptorSeen]
     deployments: ObjectMirror[DescribedDeployment]
@@ -62,7 +62,7 @@ class ProfileView:
 
 
 def profile_view(objects: Objects) -> ProfileView:
-    """The mirrors over an API server; pods change all the time, and wake nobody."""
+    """Return the mirrors over an API server; pods change all the time, and wake nothing."""
     changed = asyncio.Event()
     return ProfileView(
         descriptors=objects.mirror(DESCRIPTORS, descriptor_of, changed.set),
@@ -73,7 +73,8 @@ def profile_view(objects: Objects) -> ProfileView:
 
 
 class ServiceProfileController:
-    """Writes through objects that only the leader may write, and tells nodes. One that fails holds up no other."""
+    """Writes through objects that only the leader may write, and publishes to nodes. A failure does not delay the
+    others."""
 
     def __init__(self, objects: Objects, wire: Wire, clock: Clock, switch: NodeSwitch, decisions: DecisionLog) -> None:
         self._objects, self._bus, self._clock = objects, wire.bus, clock
@@ -85,7 +86,7 @@ class ServiceProfileController:
         self._bucket = TokenBucket(POD_PACE.burst, 0.0)
         self._told_at_s: dict[str, float] = {}
         self._told: dict[str, ToldService] = {}
-        """By the descriptor's UID, what nodes were last told."""
+        """What nodes were last told, by the descriptor's UID."""
         self._nodes = NodeTelling(wire)
         self._passes = Passes("service_profiles", clock, self._view.changed, self.reconcile, lambda: RESYNC_S)
 
@@ -112,7 +113,7 @@ class ServiceProfileController:
             await subscription.stop()
 
     def state(self) -> dict[str, Any]:
-        """What could not be written, by namespace and name."""
+        """Return what could not be written, by namespace and name."""
         failures = self._descriptors.failures | self._naming.failures
         not_written = dict(islice(sorted(failures.items()), LISTED))
         return {"failure": self.failure, "not_written": not_written, "told": self._nodes.state()}
@@ -156,7 +157,8 @@ class ServiceProfileController:
         descriptors: Sequence[DescriptorSeen],
         of_target: Mapping[tuple[str, str], Sequence[WorkloadPod]],
     ) -> None:
-        """Tell every node of the services of its pods, the first of several descriptors of a workload alone."""
+        """Publish to every node the services of its pods; of several descriptors of a workload only the first
+        counts."""
         now_s, told, services, targets = self._clock.wall().timestamp(), {}, [], set()
         for seen in descriptors:
             pods = of_target.get((seen.namespace, seen.target), ())
@@ -226,7 +228,7 @@ class ServiceProfileController:
 
 
 def _is_misnamed(pod: WorkloadPod, meant: str | None, known: Collection[str]) -> bool:
-    """Whether a pod names another descriptor than it should; one that somebody else has named for it stays."""
+    """Return whether a pod names another descriptor than it should; one that a user has named for it stays."""
     if meant is not None:
         return pod.descriptor != meant
     return bool(pod.descriptor) and f"{pod.namespace}/{pod.descriptor}" not in known

@@ -1,4 +1,4 @@
-"""The intake of figures: what each node tells of its own pods, of services that have a profile."""
+"""Receives figures: what each node reports about its own pods, for services that have a profile."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

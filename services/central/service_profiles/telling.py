@@ -11,9 +11,9 @@ from shared.core.evictions.intents import TokenBucket
 from shared.wire import Wire
 
 PACE: Final = Pace(per_s=200.0, burst=1000)
-"""Of nodes that are told: 5 000 once a minute are 84 a second."""
+"""Nodes per second: 5 000 once a minute are 84 a second."""
 FAREWELLS: Final = 3
-"""So often a node is told that none of its pods has a profile any more: a message may be lost."""
+"""How often a node is told that none of its pods has a profile any more, because a message may be lost."""
 
 Services = tuple[ServiceHere, ...]
 
@@ -56,7 +56,7 @@ class NodeTelling:
                 self._told[node] = _Told(services, now_s, empty)
 
     def state(self) -> Mapping[str, Any]:
-        """How many nodes are told of how many services, and how many pods of them there are."""
+        """Return how many nodes are told about how many services, and the number of their pods."""
         services: Sequence[ServiceHere] = [one for told in self._told.values() for one in told.services]
         return {"nodes": len(self._told), "services": len({(one.namespace, one.name) for one in services}),
                 "pods": sum(len(one.pods) for one in services)}  # fmt: skip

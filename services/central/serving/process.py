@@ -15,7 +15,7 @@ log = structlog.get_logger()
 
 DIED = 1
 LEAVE_S = 5.0
-"""Answered on after SIGTERM: so long the API server may still be sent here."""
+"""Seconds of answering after SIGTERM, during which the API server may still route requests here."""
 
 
 class Answering(Protocol):
@@ -23,7 +23,7 @@ class Answering(Protocol):
 
     @property
     def failure(self) -> str:
-        """Why nobody would be answered; "" while somebody would."""
+        """Why no request would be answered; "" if requests are."""
         ...
 
     async def run(self) -> None:
@@ -31,12 +31,12 @@ class Answering(Protocol):
         ...
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         ...
 
 
 class HttpsProcess:
-    """All replicas answer, and the leader does what one alone may do, in `leading` by name."""
+    """All replicas answer; the leader also runs the tasks in `leading`, by name."""
 
     def __init__(
         self,
@@ -77,7 +77,8 @@ class HttpsProcess:
             await self.answering.close()
 
     async def _lead(self) -> None:
-        """Without work of its own to lead is to be let write: who does looks at the leader before each write."""
+        """Run the leader's tasks; without any, leading still permits writes, because writers check the leader before
+        each write."""
         async with asyncio.TaskGroup() as tasks:
             for name, work in self._while_leading.items():
                 tasks.create_task(_run(work), name=f"{self._name}-{name}")

@@ -1,4 +1,4 @@
-"""Listening with the certificate of now, from the moment on at which there is something to answer with."""
+"""Listens with the current certificate, once there is something to answer with."""
 
 from collections.abc import Callable
 
@@ -16,10 +16,10 @@ RETRY_S = 2.0
 
 
 class Serving:
-    """Keeps a server listening; the leader renews the certificate, every replica shows it.
+    """Keeps a server listening; the leader renews the certificate, every replica uses it.
 
-    `missing` says what there is no answer without, "" while nothing is: until then nobody listens. `leading` says
-    whether this replica writes.
+    `missing` names what is needed before the first answer, "" if nothing is missing: until then the port is closed.
+    `leading` says whether this replica writes.
     """
 
     def __init__(
@@ -37,9 +37,9 @@ class Serving:
 
     @property
     def failure(self) -> str:
-        """Why nobody would be answered; "" while somebody would.
+        """Why no request would be answered; "" if requests are.
 
-        A look at the certificate that fails later does not end that: the one that is shown is good for weeks.
+        A later failure to read the certificate does not count: the one in use is valid for weeks.
         """
         return "" if self._serving else self._why or self._missing()
 
@@ -49,7 +49,7 @@ class Serving:
             await self._clock.sleep(CHECK_S if await self.serve() else RETRY_S)
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         await self._server.close()
 
     async def serve(self) -> bool:

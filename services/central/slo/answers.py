@@ -1,7 +1,8 @@
-"""Answers the API server about Koordinator's ConfigMap before it is stored: what could not be followed is refused.
+"""Answers the API server about Koordinator's ConfigMap before it is stored: parts that could not be followed are
+refused.
 
-A large one takes far more time and memory than a pod. So one is read at a time, and about another one nobody is asked
-to wait: the API server stores it as it was sent (`failurePolicy: Ignore`), and central names its faults.
+A large ConfigMap takes far more time and memory than a pod, so only one is read at a time. Meanwhile the API server
+stores another one as it was sent (`failurePolicy: Ignore`), and central names its faults.
 """
 
 import asyncio
@@ -37,7 +38,7 @@ class SloConfigReview:
 
 
 class SloConfigAnswers:
-    """Says no to faults alone that an update brings: what was wrong before holds up no other change."""
+    """Refuses only faults that an update introduces: earlier ones block no other change."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock, self._log_limit = clock, LogLimit()
@@ -52,7 +53,7 @@ class SloConfigAnswers:
         return Reply(*await self.answer(request.body))
 
     async def answer(self, text: bytes) -> tuple[int, bytes]:
-        """An HTTP status and a body to a body, whatever it holds."""
+        """Answer a body of any content with an HTTP status and a body."""
         if self._reading is not None and not self._reading.done():
             _lost("not_read")
             return BUSY, b"another ConfigMap is being read; send it again"
@@ -89,10 +90,10 @@ def _in_short(faults: list[str]) -> str:
 
 
 def slo_config_faults(config_map: Mapping[str, Any], old: Mapping[str, Any] | None) -> list[str]:
-    """What is wrong with the ConfigMap and was not with the one before.
+    """Return what is wrong with the ConfigMap and was not with the previous one.
 
     Raises:
-        Refused: one of them holds more than the API server takes.
+        Refused: one of them holds more than the API server accepts.
     """
     faults = _faults(config_map)
     before = set(_faults(old)) if faults and old is not None else ()
@@ -100,7 +101,7 @@ def slo_config_faults(config_map: Mapping[str, Any], old: Mapping[str, Any] | No
 
 
 def _faults(document: Mapping[str, Any]) -> list[str]:
-    """All of them: of two lists that were cut, the rest would count as new."""
+    """Return all faults: of two truncated lists, the rest would count as new."""
     data = config_map_of(document).data
     size = sum(len(text) for text in data.values())
     if size > MAX_KEY_BYTES:

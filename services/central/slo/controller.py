@@ -1,7 +1,7 @@
-"""The controller of NodeSLO objects: each node's strategies as the ConfigMap has them, written by the leader.
+"""The controller of NodeSLO objects: the leader writes each node's strategies according to the ConfigMap.
 
-By itself, not in the pass over configuration: thousands of objects take their time, and no node waits for its settings
-meanwhile, which go over the bus.
+It is separate from the pass over configuration, because thousands of objects take their time, and no node must wait for
+its settings meanwhile, which travel over the bus.
 """
 
 import asyncio
@@ -25,7 +25,8 @@ log = structlog.get_logger()
 
 RETRY_S = 5.0
 WARN_AGAIN_S = 1200.0
-"""What is wrong is said again while it lasts: the API server forgets an Event (docs/facts/kubernetes.md#events)."""
+"""Problems are reported again while they last, because the API server deletes Events
+(docs/facts/kubernetes.md#events)."""
 
 
 class NodeSloWriter(PerNodeWork, Protocol):
@@ -33,7 +34,7 @@ class NodeSloWriter(PerNodeWork, Protocol):
 
     @property
     def left_alone(self) -> Mapping[str, str]:
-        """NodeSLOs that somebody else writes, by node, and who."""
+        """NodeSLOs that another writer owns, by node, with its name."""
         ...
 
     async def write(
@@ -53,7 +54,7 @@ class NodeSloWriter(PerNodeWork, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SloView:
-    """What the controller sees; `changed` is set when any of it has changed."""
+    """What the controller reads; `changed` is set when any of it has changed."""
 
     nodes: ObjectMirror[NodeSeen]
     node_slos: ObjectMirror[NodeSloSeen]
@@ -62,14 +63,14 @@ class SloView:
 
 
 class NodeSloController:
-    """One pass after another over all nodes; it writes what differs alone."""
+    """Runs passes over all nodes, and writes only differences."""
 
     def __init__(self, view: SloView, writer: NodeSloWriter, clock: Clock, settings: KubernetesSettings) -> None:
         self._view, self._writer, self._clock, self._settings = view, writer, clock, settings
         self._warned: tuple[str, list[str]] = ("", [])
         self._warned_at_s = float("-inf")
         self.event_failure = ""
-        """Why what is wrong with the ConfigMap could not be said there; "" where it was, or nothing is."""
+        """Why problems of the ConfigMap could not be reported there; "" if they were, or there are none."""
         self.failure = ""
         """Why the newest pass failed; "" after a good one."""
 
@@ -79,7 +80,7 @@ class NodeSloController:
         return self._view.node_slos
 
     def state(self, most: int) -> dict[str, Any]:
-        """What is not written and why, of each at most so many nodes."""
+        """Return what is not written and why, for at most so many nodes."""
         failures, left_alone = sorted(self._writer.failures.items()), sorted(self._writer.left_alone.items())
         return {
             "failure": self.failure,
@@ -89,7 +90,7 @@ class NodeSloController:
         }
 
     async def run(self) -> None:
-        """Run pass after pass until cancelled; a pass that fails is said and tried again."""
+        """Run passes until cancelled; a failed pass is logged and repeated."""
         while True:
             self._view.changed.clear()
             try:
@@ -129,8 +130,8 @@ class NodeSloController:
         await self._warn()
 
     async def _warn(self) -> None:
-        """Say what is wrong, and again while it lasts. Where that fails the objects are written all the same, and a
-        later pass says it."""
+        """Report problems, and repeat them while they last. If that fails, the objects are written anyway, and a
+        later pass reports them."""
         problems, now_s = (self._view.follower.uid, self._view.follower.problems), self._clock.monotonic()
         if problems == self._warned and now_s - self._warned_at_s < WARN_AGAIN_S:
             return

@@ -1,4 +1,4 @@
-"""Follows Koordinator's ConfigMap: what it says of each node now, and of what cannot be used the last good state."""
+"""Follows Koordinator's ConfigMap: its current content for each node, and the last valid state of unusable parts."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ log = structlog.get_logger()
 
 
 class SloFollower:
-    """Reads the ConfigMap once a change. One that is not there says nothing, and the settings hold."""
+    """Reads the ConfigMap once per change. A missing one is empty, and the settings apply."""
 
     def __init__(self, mirror: ObjectMirror[SloConfigMap], name: str) -> None:
         self.mirror, self.name = mirror, name
@@ -35,30 +35,30 @@ class SloFollower:
 
     @property
     def uid(self) -> str:
-        """Of the ConfigMap; "" while there is none."""
+        """UID of the ConfigMap; "" while there is none."""
         found = self._seen()
         return "" if found is None else found.uid
 
     @property
     def problems(self) -> list[str]:
-        """What of it cannot be used, and what holds instead."""
+        """Parts that cannot be used, and what applies instead."""
         self._refresh()
         return [str(problem) for problem in self._read.problems]
 
     @property
     def ignored(self) -> list[str]:
-        """What nobody here reads, and values that no setting takes."""
+        """Parts that Sublet does not read, and values that no setting accepts."""
         self._refresh()
         return [*self._read.unknown, *self._strategies.unfollowed]
 
     @property
     def refused(self) -> Mapping[str, str]:
-        """What of it is not in force, and why."""
+        """Parts that are not in force, and why."""
         problems = self.problems
         return {f"ConfigMap {self.name}": "; ".join(problems)} if problems else {}
 
     def of(self, labels: Mapping[str, str]) -> NodeStrategies:
-        """What it says of a node with these labels."""
+        """Return what it says about a node with these labels."""
         self._refresh()
         return self._strategies.of(labels) if self._data is not None else UNKNOWN
 
@@ -69,7 +69,7 @@ class SloFollower:
             return None
 
     def _refresh(self) -> None:
-        """Read it, where it has changed. A mirror that is behind has what was seen last."""
+        """Read it if it has changed. A mirror that is behind has the last seen content."""
         if self.failure:
             return
         found = self._seen()

@@ -1,4 +1,4 @@
-"""The controller of tide pools: passes over all pools while this central leads, each by what the objects say alone."""
+"""The controller of tide pools: runs passes over all pools while this central leads, each from the objects alone."""
 
 import asyncio
 import contextlib
@@ -28,7 +28,7 @@ LISTED = 20
 
 
 class TideController:
-    """One pass after another; a pool or a node that fails is said, waits, and holds up no other."""
+    """Runs passes; a failed pool or node is reported, waits, and does not delay the others."""
 
     def __init__(
         self, ports: TidePorts, settings: TideSettings, clock: Clock, switch: NodeSwitch, changed: asyncio.Event
@@ -49,7 +49,7 @@ class TideController:
         return (self._ports.pools, self._ports.nodes, self._ports.pods)
 
     def state(self) -> dict[str, Any]:
-        """What could not be done and why, and the newest evictions."""
+        """Return failures, and the newest evictions."""
         failures = {**self._pools.failures, **self._pass.failures}
         return {
             "failure": self.failure,
@@ -113,7 +113,7 @@ class TideController:
         await self._pools.each(sorted(pools, key=lambda name: (not pools[name].deleting, name)), one)
 
     async def _clear(self, seen: TidePoolSeen) -> None:
-        """Take the pool's marks from its nodes, and only then let go of the pool; also in mode observe."""
+        """Remove the pool's marks from its nodes, and only then release the pool; also in mode observe."""
         if FINALIZER in seen.finalizers and await self._pass.clear(seen):
             await self._ports.writer.set_finalizer(seen, held=False)
 

@@ -64,14 +64,15 @@ class PoolObjects:
         return PoolView(self.seen.marks, self.pool, list(self.nodes.values()), self.pods)
 
     def status(self, result: TidePassResult, now: datetime) -> Status:
-        """What the pool's status is to say."""
+        """Return the pool's status."""
         return worked_status(self.seen, self.nodes.values(), result, now)
 
 
 async def planned(view: PoolView, now: datetime, pace: TidePace) -> PoolPlan:
-    """The plan of one pass. That over thousands of nodes takes a second, in which the rest of central has its turns.
+    """Return the plan of one pass. Planning for thousands of nodes takes a second, so it runs in a thread next to
+    the rest of central.
 
-    The thread reads nothing but the view, in which nothing ever changes.
+    The thread reads only the view, which never changes.
     """
     if len(view.nodes) + len(view.pods) <= AT_ONCE:
         return plan_pool(view, now, pace)
@@ -83,7 +84,7 @@ def _is_marked(node: TideNodeSeen, pool: str) -> bool:
 
 
 class PoolPass:
-    """Takes each node one step further; where it is, the Node itself says."""
+    """Moves each node one step further; the Node itself records its progress."""
 
     def __init__(self, ports: TidePorts, settings: TideSettings, clock: Clock, each: EachNode) -> None:
         self._ports, self._settings, self._clock, self._each = ports, settings, clock, each

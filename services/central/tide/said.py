@@ -1,4 +1,4 @@
-"""What the controller of tide pools says of a pass, as decisions for everybody who asks why."""
+"""The published decisions of the controller of tide pools."""
 
 from services.central.core.tide.entry import EntryStep, Move
 from services.central.core.tide.pool import TidePoolSeen
@@ -16,7 +16,7 @@ def refusal_said(seen: TidePoolSeen, refusal: tuple[str, str]) -> Decided:
 
 
 def said_of_pass(seen: TidePoolSeen, result: TidePassResult) -> Decided:
-    """What a pass came to: by node the step and why, and how many nodes are on each side."""
+    """Return the result of a pass: by node the step and why, and the number of nodes on each side."""
     verdict, message = settled_by(result)
     online = sum(role.endswith("online") or role.startswith("online") for role in result.plan.roles.values())
     counts = Reason(
@@ -37,7 +37,7 @@ def said_of_pass(seen: TidePoolSeen, result: TidePassResult) -> Decided:
 
 
 def step_said(seen: TidePoolSeen, move: Move, step: EntryStep) -> Decided:
-    """What was done to a node, for who asks about it."""
+    """Return the decision on a node's step."""
     about = DecidedObject(kind="node", name=move.node)
     numbers = {"pool": seen.name, "to": move.role, "before": move.before, "for_pod": move.for_pod}
     verdict = {"close": "closed", "enter": "changed", "give_up": "given_up"}.get(step.what, step.what)

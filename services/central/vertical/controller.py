@@ -47,9 +47,9 @@ log = structlog.get_logger()
 
 LISTED: Final = 100
 RESYNC_S: Final = 10.0
-"""Pods wake nobody: a pass comes soon enough."""
+"""Pods wake nothing, because a pass comes soon enough."""
 MAX_SAID: Final = 300
-"""Characters of what is said of a stock object."""
+"""Most characters of the annotation on a stock object."""
 PACE: Final = Pace(per_s=1.0, burst=5)
 """Of resizes in the whole cluster: kubelets and quotas of namespaces are to keep up."""
 UNSUPPORTED: Final = "the API server has no pods/resize, which Kubernetes has from 1.33 on: nothing is applied"
@@ -57,10 +57,10 @@ UNSUPPORTED: Final = "the API server has no pods/resize, which Kubernetes has fr
 
 @dataclass(frozen=True, slots=True)
 class VerticalMirrors:
-    """What the controller sees; `changed` is set when an autoscaler or a recommendation has changed."""
+    """What the controller reads; `changed` is set when an autoscaler or a recommendation has changed."""
 
     vpas: Sequence[ObjectMirror[VpaSeen]]
-    """Katalyst's, and stock ones where those are worked on."""
+    """Katalyst's, and stock ones if those are followed."""
     recommends: ObjectMirror[RecommendSeen]
     deployments: ObjectMirror[DeploymentSeen]
     pods: ObjectMirror[WorkloadPod]
@@ -68,7 +68,7 @@ class VerticalMirrors:
 
 
 def vertical_mirrors(objects: Objects, *, stock: bool) -> VerticalMirrors:
-    """The mirrors over an API server; templates and pods change all the time, and wake nobody."""
+    """Return the mirrors over an API server; templates and pods change all the time, and wake nothing."""
     changed = asyncio.Event()
     vpas = [objects.mirror(KATALYST_VPAS, katalyst_vpa_of, changed.set)]
     if stock:
@@ -110,7 +110,7 @@ class VerticalController:
         await self._passes.run()
 
     def state(self) -> dict[str, Any]:
-        """What could not be written, by namespace and name."""
+        """Return what could not be written, by namespace and name."""
         return {"failure": self.failure, "not_written": dict(islice(sorted(self._each.failures.items()), LISTED))}
 
     async def reconcile(self) -> None:

@@ -34,13 +34,13 @@ class NodeIdentity(Question):
 
 
 class ExistingCompanion(Question):
-    """What a companion looks like now."""
+    """The current companion."""
 
     labels: dict[str, str] = {}
 
 
 class CompanionQuestion(Question):
-    """A Node and what is there already."""
+    """A Node and its current companion."""
 
     object: Literal["CNR", "CNC"]
     node: NodeIdentity

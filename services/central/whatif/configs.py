@@ -72,6 +72,6 @@ class KatalystAnswer(Answer):
 
 @decision("katalyst_settings", area="kcc", asks=KatalystQuestion, answers=KatalystAnswer)
 def katalyst_settings(question: KatalystQuestion) -> KatalystAnswer:
-    """Sublet's settings behind a Katalyst config."""
+    """Return Sublet's settings for a Katalyst config."""
     mapped = settings_of(question.spec_config)
     return KatalystAnswer(settings=mapped.settings, ignored=list(mapped.ignored))

@@ -1,4 +1,4 @@
-"""The what-if kinds on a lost node: its taint, the pods that it loses, and what its CNR says of its agents."""
+"""The what-if kinds about a lost node: its taint, the pods that it loses, and its CNR's conditions."""
 
 from collections.abc import Iterable
 from typing import Annotated

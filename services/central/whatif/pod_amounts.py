@@ -19,7 +19,7 @@ class ContainerAsked(Question):
 
 
 class PodAmounts(Question):
-    """The part of a pod that profiles read and write; null where it says nothing."""
+    """The part of a pod that profiles read and write; null if undeclared."""
 
     namespace: str | None = None
     labels: dict[str, str] = {}
@@ -53,7 +53,7 @@ class PodAmounts(Question):
 
     @property
     def claims(self) -> PodClaims:
-        """What admission judges."""
+        """Return what admission judges."""
         together = requests_together(
             [container.requests for container in self.init_containers],
             [container.requests for container in self.containers],

@@ -122,7 +122,7 @@ class AnnotationQuestion(Question):
 
 
 class ContainerAmounts(Answer):
-    """What a container asks for of the colocated resources."""
+    """A container's requests for colocated resources."""
 
     requests: dict[str, int]
     limits: dict[str, int]

@@ -32,7 +32,7 @@ class RolloutQuestion(Question):
 
 
 class ConfigOfNode(Answer):
-    """What a node's CNC points to."""
+    """A config in a node's CNC."""
 
     name: str
     hash: str
@@ -61,7 +61,7 @@ class TargetStatus(Answer):
 class RolloutAnswer(Answer):
     """By node what its CNC points to (null: nothing), by target its status.
 
-    Targets are named without their namespace where that is enough to tell them apart.
+    Targets are named without their namespace if that is unambiguous.
     """
 
     nodes: dict[str, ConfigOfNode | None]

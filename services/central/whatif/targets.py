@@ -1,4 +1,5 @@
-"""The what-if kinds on config objects: which are valid, which node each is for, and how many nodes get it now."""
+"""The what-if kinds about config objects: which are valid, to which nodes each applies, and how many nodes get it
+now."""
 
 from typing import Annotated
 
@@ -54,7 +55,7 @@ class TargetAnswer(Answer):
 
 @decision("kcc_target_valid", area="kcc", asks=TargetQuestion, answers=TargetAnswer)
 def kcc_target_valid(question: TargetQuestion) -> TargetAnswer:
-    """May this target exist beside the others?"""
+    """May this target exist next to the others?"""
     try:
         check_target(question.target, keys_by_priority(question.allowed_keys), question.others)
     except Refused as refusal:

@@ -14,7 +14,7 @@ Seconds = Annotated[float, Field(ge=0)]
 
 
 class VerdictQuestion(Question):
-    """All that is known of one node; null is not known."""
+    """Everything known of one node; null is unknown."""
 
     bus_well: bool
     silent_s: Seconds | None = None
@@ -28,7 +28,7 @@ class VerdictQuestion(Question):
 
 
 class VerdictAnswer(Answer):
-    """The verdict, and what it asks for; `withdrawn` null: what the node offers stays as it is."""
+    """The verdict, and what it requests; `withdrawn` null: the node's offer stays unchanged."""
 
     verdict: NodeVerdict
     action: Action
@@ -38,7 +38,7 @@ class VerdictAnswer(Answer):
 
 @decision("node_verdict", area="central", asks=VerdictQuestion, answers=VerdictAnswer)
 def node_verdict(question: VerdictQuestion) -> VerdictAnswer:
-    """What a silent node is, and what is due for it."""
+    """Return the verdict on a silent node, and what is due for it."""
     evidence = Evidence(
         bus_well=question.bus_well,
         silent_s=question.silent_s,

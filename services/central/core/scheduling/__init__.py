@@ -1,1 +1,1 @@
-"""Rules of placement: which node takes a pod, how well it suits, and what the stock scheduler is told."""
+"""Rules of placement: which node accepts a pod, how well it suits, and what the stock scheduler is told."""

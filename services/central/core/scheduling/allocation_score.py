@@ -1,4 +1,4 @@
-"""`AllocationScoring` says how well a node suits a pod by what is taken of it (docs/facts/scheduling.md#scores)."""
+"""`AllocationScoring` scores how well a node suits a pod by its allocated amounts (docs/facts/scheduling.md#scores)."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ MAX_WEIGHT = 100
 MAX_POINT_SCORE = 10
 
 _UNSAID = {"cpu": 100, RECLAIMED_CPU: 100, "memory": 200 << 20, RECLAIMED_MEMORY: 200 << 20}
-"""What a container counts for a resource that it does not name: else pods that say nothing would all go to one node."""
+"""Estimate for a resource that a container does not declare; otherwise all such pods would go to one node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class ShapePoint:
 
 @dataclass(frozen=True, slots=True)
 class AllocationScoring:
-    """A strategy over resources; `shape` for `requested_to_capacity_ratio` alone.
+    """A strategy over resources; `shape` is only for `requested_to_capacity_ratio`.
 
     Raises:
         Refused: a weight or the shape is out of bounds (`invalid_weight`, `invalid_shape`).
@@ -62,7 +62,7 @@ class AllocationScoring:
         return self.strategy != "balanced"
 
     def request(self, init: Iterable[Amounts], running: Iterable[Amounts], overhead: Amounts) -> dict[str, int]:
-        """What a pod would add to a node's amounts."""
+        """Return what a pod would add to a node's amounts."""
         if not self.counts_unsaid:
             return effective_request(init, running, overhead)
         unsaid = {name: _UNSAID[name] for name in self._names() if name in _UNSAID}
@@ -131,7 +131,8 @@ def _balanced(fractions: Sequence[float]) -> int:
 
 
 def _deviation(fractions: Sequence[float]) -> float:
-    """The population deviation; of two it is half their distance, which loses no digits on the way through a root."""
+    """Return the population deviation; of two values it is half their distance, computed without a root to lose no
+    digits."""
     if len(fractions) == 2:
         return abs(fractions[0] - fractions[1]) / 2
     mean = sum(fractions) / len(fractions)

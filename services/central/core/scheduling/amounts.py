@@ -18,7 +18,7 @@ def one_spelling(amounts: Amounts) -> dict[str, int]:
 
 
 def effective_request(init: Iterable[Amounts], running: Iterable[Amounts], overhead: Amounts) -> dict[str, int]:
-    """What a pod takes of a node: the sum of its containers or the largest init container, and its overhead."""
+    """Return what a pod takes of a node: the sum of its containers or the largest init container, plus its overhead."""
     return requests_together(
         [one_spelling(one) for one in init], [one_spelling(one) for one in running], one_spelling(overhead)
     )

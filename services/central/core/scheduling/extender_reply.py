@@ -1,4 +1,4 @@
-"""What a scheduler extender is asked and answers, on the wire (docs/facts/scheduling.md#extender-protocol)."""
+"""Requests and answers of a scheduler extender on the wire (docs/facts/scheduling.md#extender-protocol)."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -82,7 +82,7 @@ def points(score: int) -> int:
 
 
 def value_of(holder: object, key: str) -> Any:
-    """The value of a key as it is spelled, else in another case; Go's reader takes either."""
+    """Return the value of a key, exactly spelled or in another case, because Go's reader accepts either."""
     if not isinstance(holder, dict):
         return None
     if key in holder:
@@ -93,6 +93,6 @@ def value_of(holder: object, key: str) -> Any:
 
 
 def _name_of(node: object) -> str:
-    """Empty for what has no name: it has no verdict either, so it stays."""
+    """Return the name, or "" if there is none: it has no verdict either, so it stays."""
     name = value_of(value_of(node, "metadata"), "name")
     return name if isinstance(name, str) else ""

@@ -9,9 +9,9 @@ from services.central.core.scheduling.reclaimed_fit import RECLAIMED
 
 
 def free_room(states: Iterable[NodeState]) -> dict[str, int]:
-    """By resource, over all nodes that take reclaimed pods; one that says nothing has nothing.
+    """Return free amounts by resource, over all nodes that accept reclaimed pods; an unknown node has none.
 
-    A node that was sold beyond what it offers now has nothing to give, and takes nothing from what others have.
+    A node that was sold beyond its current offer counts as zero, and does not reduce what other nodes have.
     """
     found = Counter[str]()
     for state in states:

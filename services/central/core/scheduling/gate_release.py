@@ -1,4 +1,4 @@
-"""`release` says which gated pods may go to the scheduler (docs/facts/scheduling.md#gates)."""
+"""`release` decides which gated pods may proceed to the scheduler (docs/facts/scheduling.md#gates)."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ class GatedPod:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Who may go, in order; who is the first that may not; and what is free when all of them have come."""
+    """The pods to release, in order; the first that must wait; and what is free once all released ones have come."""
 
     pods: tuple[GatedPod, ...]
     blocked_by: GatedPod | None
@@ -39,9 +39,9 @@ class Release:
 
 
 def release(gate: str, pods: Iterable[GatedPod], free: Amounts) -> Release:
-    """Release pods as long as what they ask for is free. Nobody overtakes: a large pod would wait for ever.
+    """Release pods as long as their requests are free. No pod overtakes another, or a large pod would wait forever.
 
-    Pods with a gate of somebody else's are not counted: nobody knows when they come.
+    Pods with a gate of others are not counted, because their arrival is unknown.
     """
     left = dict(free)
     released: list[GatedPod] = []

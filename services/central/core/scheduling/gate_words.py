@@ -1,4 +1,4 @@
-"""What is said of pods at the gate: who was let go, and what the others wait for."""
+"""Decisions about pods at the gate: which were released, and what the others wait for."""
 
 from collections.abc import Iterator, Sequence
 
@@ -9,11 +9,11 @@ from shared.contracts.envelope import Reason
 
 AREA = "scheduling"
 MOST_SAID = 200
-"""Pods that wait and are told why in one pass; the others wait behind them, and are told as they come nearer."""
+"""Most waiting pods with a decision in one pass; the others are behind them, and get one as they move forward."""
 
 
 def decided_of(found: Release, released: Sequence[GatedPod], pods: Sequence[GatedPod]) -> Iterator[Decided]:
-    """A decision for each pod that was let go, and for the first of those that wait."""
+    """Return a decision for each released pod, and for the first of those that wait."""
     for pod in released:
         yield _decided(pod, "released", "there is room for it; the scheduler looks for its node", ())
     blocking = found.blocked_by

@@ -1,4 +1,4 @@
-"""Pods that ask for reclaimed resources and have no node yet: behind gates, or on their way through a scheduler."""
+"""Pods that request reclaimed resources and have no node yet: behind gates, or on their way through a scheduler."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -14,10 +14,10 @@ FINISHED = ("Succeeded", "Failed")
 
 
 def waiting_pod(document: Mapping[str, Any]) -> GatedPod | None:
-    """What is kept of a Pod; None: it has a node, goes, or takes nothing of the offer.
+    """Read a Pod; None: it has a node, is terminating, or takes nothing of the offer.
 
     Raises:
-        Refused: it is of another shape than a Pod, or an amount is no quantity.
+        Refused: it has another shape than a Pod, or an amount is no quantity.
     """
     meta, spec = mapping(document.get("metadata"), "metadata"), mapping(document.get("spec"), "spec")
     phase = mapping(document.get("status"), "status").get("phase")
@@ -39,7 +39,7 @@ def waiting_pod(document: Mapping[str, Any]) -> GatedPod | None:
 
 
 def _created_s(moment: object) -> float:
-    """Seconds since 1970; a moment that cannot be read counts as the newest, so that it pushes nobody aside."""
+    """Return seconds since 1970; an unreadable time counts as the newest, so that it delays no other pod."""
     if isinstance(moment, str):
         with suppress(ValueError, OverflowError):
             return datetime.fromisoformat(moment).timestamp()
@@ -47,7 +47,7 @@ def _created_s(moment: object) -> float:
 
 
 class WaitingPods:
-    """An index of a mirror of pods, told of each change by it."""
+    """An index of a mirror of pods, notified of each change."""
 
     def __init__(self) -> None:
         self._pods: dict[str, GatedPod] = {}
@@ -66,7 +66,7 @@ class WaitingPods:
 
     @property
     def coming(self) -> Counter[str]:
-        """What those ask for that are behind no gate any more: schedulers look for a place for them now."""
+        """Return the requests of pods that have left the gate, for which schedulers are looking for a node."""
         found = Counter[str]()
         for pod in self._pods.values():
             if not pod.gates:

@@ -1,1 +1,1 @@
-"""Service profiles: which services have one, which of their pods are baseline, and how they do."""
+"""Service profiles: which services have one, which of their pods are baseline, and how the services perform."""

@@ -1,4 +1,5 @@
-"""The conditions of a descriptor: whether it can be read, how its service does, and what nodes are told of it."""
+"""The conditions of a descriptor: whether it is readable, how its service performs, and what nodes are told about
+it."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -29,13 +30,13 @@ def conditions(seen: DescriptorSeen, told: ToldService, pods: int) -> list[dict[
 
 
 def verdicts(found: object) -> list[tuple[Any, ...]]:
-    """What conditions say without their words, also of those that somebody else has written into a status."""
+    """Return the conditions without their messages, also for those that another writer has put into a status."""
     rows = found if isinstance(found, list) else []
     return [(one.get("type"), one.get("status"), one.get("reason")) for one in rows if isinstance(one, Mapping)]
 
 
 def _told_words(told: ToldService, pods: int) -> str:
-    """What is not used comes first: the rest may be cut off."""
+    """Return the message; the unused part comes first, because the rest may be cut off."""
     targets = [f"{name} {value:g}" for name, value in told.targets.model_dump(exclude_none=True).items()]
     kept = [f"{count} of {pods} pods keep what they asked for ({why})"
             for why, count in sorted(Counter(told.kept.values()).items())]  # fmt: skip

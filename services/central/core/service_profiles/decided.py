@@ -1,4 +1,4 @@
-"""What service profiles decided, as others are told: of each descriptor."""
+"""The published decisions of service profiles, one per descriptor."""
 
 from collections.abc import Mapping, Sequence
 
@@ -12,7 +12,7 @@ AREA = "service_profiles"
 
 
 def decided_standing(seen: DescriptorSeen, told: ToldService, current: Mapping[str, float]) -> Decided:
-    """How the service does, by each of its business indicators that has a bound; one that nobody tells has no value."""
+    """Return how the service performs, by each business indicator with a bound; an unreported one has no value."""
     bounded = [] if seen.spec is None else bounded_indicators(seen.spec)
     why = [
         Reason(rule="UpperBound", numbers={"key": one.name, "value": current.get(one.name), "bound": one.upper_bound})

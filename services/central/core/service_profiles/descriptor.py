@@ -30,7 +30,7 @@ NAME: Final = DESCRIPTOR
 SENTINEL: Final = "spd.katalyst.kubewharf.io/baselineSentinel"
 EXTENDED_SENTINEL: Final = "spd.katalyst.kubewharf.io/extendedBaselineSentinel"
 MADE_LABEL: Final = "sublet.io/made-for"
-"""On a descriptor that central has made: the UID of its Deployment. Others are nobody's to delete."""
+"""Label of a descriptor that central has created: the UID of its Deployment. Central deletes no others."""
 UPPER_BOUND: Final = "UpperBound"
 MAX_INDICATORS: Final = 64
 MAX_LEVELS: Final = 8
@@ -61,13 +61,13 @@ class NamedIndicator(_Part):
 
     @property
     def upper_bound(self) -> float | None:
-        """The least of those that are given; None: there is none."""
+        """Return the lowest of the given bounds; None without any."""
         bounds = [one.value for one in self.indicators or () if one.indicator_level == UPPER_BOUND]
         return min((value for value in bounds if value is not None), default=None)
 
 
 class ExtendedIndicator(_Part):
-    """One with a baseline of its own; nobody here reads what it says."""
+    """An indicator with a baseline of its own; Sublet does not read its content."""
 
     name: Text
     baseline_percent: Percent | None = None
@@ -100,7 +100,7 @@ class DescriptorSeen:
     spec: DescriptorSpec | None
     problem: str = ""
     annotations: Mapping[str, str] = field(default_factory=dict)
-    """Ours alone."""
+    """Only our annotations."""
     made_for: str = ""
     status: Mapping[str, Any] = field(default_factory=dict)
 
@@ -111,7 +111,7 @@ class DescriptorSeen:
 
     @property
     def target(self) -> str:
-        """Name of the Deployment; "" where none is meant."""
+        """Name of the Deployment; "" if there is none."""
         return "" if self.spec is None else self.spec.target_ref.name
 
 
@@ -125,7 +125,7 @@ class DescribedDeployment:
 
     @property
     def document(self) -> dict[str, Any]:
-        """The descriptor to make; Kubernetes deletes it with the Deployment, which owns it."""
+        """Return the descriptor to create; the Deployment owns it, so Kubernetes deletes both together."""
         owner = {**DEPLOYMENTS.head, "name": self.name, "uid": self.uid, "controller": True}
         meta = {"name": self.name, "namespace": self.namespace, "labels": {MADE_LABEL: self.uid},
                 "ownerReferences": [owner]}  # fmt: skip
@@ -133,10 +133,10 @@ class DescribedDeployment:
 
 
 def descriptor_of(document: Mapping[str, Any]) -> DescriptorSeen | None:
-    """What an object says; never raises for anything in its spec. None: it is being deleted.
+    """Read an object; nothing in its spec raises. None: it is being deleted.
 
     Raises:
-        Refused: it has no name or UID, which no API server gives.
+        Refused: it has no name or UID, which no API server sends.
     """
     meta = mapping(document.get("metadata"), "metadata")
     uid, namespace, name = meta.get("uid"), meta.get("namespace"), meta.get("name")
@@ -166,7 +166,7 @@ def descriptor_of(document: Mapping[str, Any]) -> DescriptorSeen | None:
 
 
 def described_deployment_of(document: Mapping[str, Any]) -> DescribedDeployment | None:
-    """A Deployment that wants a descriptor; None of any other.
+    """Read a Deployment that wants a descriptor; None for any other.
 
     Raises:
         Refused: it has no metadata.

@@ -1,6 +1,6 @@
-"""How a service does: sentinels of its baseline, its use over all pods, its indicators, as its descriptor says them.
+"""How a service performs: sentinels of its baseline, its use over all pods, and its indicators, for its descriptor.
 
-A figure that no pod tells is left out: absent is not zero.
+A figure that no pod reports is left out: absent is not zero.
 """
 
 import json
@@ -31,7 +31,7 @@ _AGGREGATORS: Final[Mapping[str, Callable[[Sequence[float]], float]]] = {
 
 @dataclass(frozen=True, slots=True)
 class PodStanding:
-    """What a node last told of one pod."""
+    """A node's last report about one pod."""
 
     at_s: float
     series: Mapping[str, float] = field(default_factory=dict)
@@ -63,7 +63,7 @@ def _sentinel(percent: int | None, pods: Sequence[ServicePod]) -> dict[str, str]
 
 
 def indicators_now(seen: DescriptorSeen, pods: Sequence[PodStanding], now_s: float) -> dict[str, float]:
-    """What the service's indicators are now, by name, of those that its nodes tell."""
+    """Return the service's current indicators, by name, as far as its nodes report them."""
     fresh = [pod for pod in pods if now_s - pod.at_s <= FRESH_S]
     return {one["name"]: one["current"] for one in _indicators(seen, fresh)}
 

@@ -1,4 +1,4 @@
-"""What nodes are told of a service: its targets, and which of its pods keep what they asked for.
+"""What nodes are told about a service: its targets, and which of its pods keep what they requested.
 
 Facts: docs/facts/service-profiles.md#what-nodes-do-with-descriptors.
 """
@@ -29,7 +29,7 @@ BASELINE, POOR = "baseline", "poor"
 
 @dataclass(frozen=True, slots=True)
 class ToldService:
-    """What nodes are told of one service, and what of its descriptor they are not, in words."""
+    """What nodes are told about one service, and which parts of its descriptor they are not told, in words."""
 
     targets: IndicatorTargets = NO_TARGETS
     kept: Mapping[str, str] = field(default_factory=dict)
@@ -37,12 +37,12 @@ class ToldService:
     poor: tuple[str, ...] = ()
     """Business indicators by which the service does poorly now, in words."""
     judged: tuple[str, ...] = ()
-    """Business indicators that have a bound, and are told by anybody."""
+    """Business indicators that have a bound and are reported."""
     problems: tuple[str, ...] = ()
 
 
 def told_of(seen: DescriptorSeen, pods: Sequence[WorkloadPod], current: Mapping[str, float]) -> ToldService:
-    """What nodes are told of a service with these pods; `current`: its indicators by name, as far as anybody tells."""
+    """Return what nodes are told about a service with these pods; `current`: its reported indicators by name."""
     if seen.spec is None:
         return ToldService()
     targets, problems = targets_of(seen.spec)
@@ -55,7 +55,7 @@ def told_of(seen: DescriptorSeen, pods: Sequence[WorkloadPod], current: Mapping[
 
 
 def targets_of(spec: DescriptorSpec) -> tuple[IndicatorTargets, tuple[str, ...]]:
-    """The targets of the system indicators, and those that are not told, in words. Of a name the least counts."""
+    """Return the targets of the system indicators, and the unused ones in words. The lowest of a name counts."""
     found: dict[str, float] = {}
     problems = []
     for one in spec.system_indicator or ():
@@ -74,7 +74,8 @@ def targets_of(spec: DescriptorSpec) -> tuple[IndicatorTargets, tuple[str, ...]]
 
 
 def poor_indicators(spec: DescriptorSpec, current: Mapping[str, float]) -> tuple[str, ...]:
-    """Business indicators above their upper bound, in words. One that nobody tells says nothing: absent is not zero."""
+    """Return business indicators above their upper bound, in words. An unreported one is ignored: absent is not
+    zero."""
     return tuple(
         f"{one.name} {current[one.name]:g} above {one.upper_bound:g}"
         for one in bounded_indicators(spec)
@@ -88,7 +89,7 @@ def bounded_indicators(spec: DescriptorSpec) -> list[NamedIndicator]:
 
 
 class ServiceHere(NamedTuple):
-    """One service on one node; plain, for each pass makes those of all nodes, and few of them are news."""
+    """One service on one node; a plain tuple, because each pass builds those of all nodes, and few have changed."""
 
     namespace: str
     name: str
@@ -99,7 +100,7 @@ class ServiceHere(NamedTuple):
 
     @property
     def message(self) -> ProfiledService:
-        """As the node is told of it."""
+        """Return the message to the node."""
         by_reason: dict[str, tuple[str, ...]] = {}
         for uid, why in self.kept:
             by_reason[why] = (*by_reason.get(why, ()), uid)
@@ -129,7 +130,7 @@ def services_of_nodes(
 
 
 def _by_node(pods: Sequence[WorkloadPod]) -> dict[str, list[str]]:
-    """UIDs by node, in one order, whatever that of the pods is."""
+    """Return UIDs by node, in a fixed order, whatever the order of the pods."""
     found: dict[str, list[str]] = {}
     for pod in pods:
         if pod.node and pod.active:

@@ -24,14 +24,14 @@ from shared.core.text.json_text import read_json_object
 from shared.errors import Refused, SettingProblem
 
 MAX_KEY_BYTES = 1 << 20
-"""What a ConfigMap holds as a whole."""
+"""Limit of a whole ConfigMap."""
 MAX_NODE_STRATEGIES = 100
 """Of one key: each is compared with each."""
 MAX_NAMED = 20
-"""Problems, and unknown fields, that are named; the rest is counted."""
+"""Most problems and unknown fields that are named; the rest is counted."""
 SHOWN_CHARACTERS = 80
 SAID_CHARACTERS = 300
-"""Of what is said of one problem, beside the names that lead to it."""
+"""Most characters of one problem, besides the path that leads to it."""
 _PROFILE = ("name", "nodeSelector")
 
 
@@ -53,7 +53,7 @@ def config_map_of(document: Mapping[str, Any]) -> SloConfigMap:
 
 @dataclass(frozen=True, slots=True)
 class NodeStrategy:
-    """What a key says of the nodes that a selector takes."""
+    """What a key says about the nodes of a selector."""
 
     name: str
     selector: Selector
@@ -62,7 +62,7 @@ class NodeStrategy:
 
 @dataclass(frozen=True, slots=True)
 class KeyConfig:
-    """One key, read: what it says of all nodes, and then of some, in order."""
+    """One parsed key: what it says about all nodes, and then about some, in order."""
 
     cluster: Strategy = field(default_factory=dict)
     nodes: tuple[NodeStrategy, ...] = ()
@@ -73,21 +73,21 @@ SloConfig = Mapping[SloKey, KeyConfig]
 
 @dataclass(frozen=True, slots=True)
 class ReadSloConfig:
-    """What holds now, and what is wrong with what was given; `unknown` names fields that nobody here reads."""
+    """What is valid now, and what was wrong with the input; `unknown` names fields that Sublet does not read."""
 
     config: SloConfig
     problems: tuple[SettingProblem, ...] = ()
     unknown: tuple[str, ...] = ()
     unread: frozenset[SloKey] = frozenset()
-    """Keys that cannot be used, and of which nothing good is known here."""
+    """Keys that cannot be used, without a last valid content."""
 
 
 def read_slo_config(
     data: Mapping[str, str], last: SloConfig | None = None, *, most_problems: int | None = MAX_NAMED
 ) -> ReadSloConfig:
-    """The configuration that the data describes; where a key cannot be used, what `last` says of it.
+    """Parse the configuration; for an unusable key, take the content of `last`.
 
-    So many problems are named, and how many more there are; with None every one of them.
+    At most so many problems are named, and the number of the others; with None all of them.
     """
     config: dict[SloKey, KeyConfig] = {}
     unread: set[SloKey] = set()
@@ -120,7 +120,7 @@ class _Reader:
         self.unknown: list[str] = []
 
     def key(self, key: SloKey, text: str) -> KeyConfig | None:
-        """One key; None where it says nothing that can be used."""
+        """Parse one key; None if it is unusable."""
         shape = SHAPES[key]
         try:
             document = read_json_object(text, what=key, max_bytes=MAX_KEY_BYTES)
@@ -183,7 +183,7 @@ class _Reader:
                 self._problem(path, f": {said}, where the first holds; make their selectors exclude each other")
 
     def _strategy(self, shape: KeyShape, path: tuple[str, ...], given: Any, below: Strategy) -> Strategy | None:
-        """The strategy as it is given, if it can be used by itself and over what is below it."""
+        """Return the strategy as given, if it is usable by itself and on top of what is below it."""
         checked = _said(given)
         try:
             model = shape.model.model_validate(checked)
@@ -204,7 +204,7 @@ class _Reader:
 
 
 def _said(value: Any) -> Any:
-    """The value without fields that are null, which say nothing."""
+    """Return the value without null fields."""
     if isinstance(value, dict):
         return {name: _said(item) for name, item in value.items() if item is not None}
     return [_said(item) for item in value] if isinstance(value, list) else value

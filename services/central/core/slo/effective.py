@@ -1,4 +1,4 @@
-"""What of a configuration holds on one node, value by value, with where each comes from.
+"""The effective configuration of one node, value by value, with the source of each.
 
 Facts: docs/facts/koordinator-slo-config.md#what-holds-on-a-node.
 """
@@ -16,7 +16,8 @@ BUILT_IN, CLUSTER_WIDE = "built-in", "cluster"
 
 @dataclass(frozen=True, slots=True)
 class EffectiveStrategy:
-    """What one key comes to on a node; `sources` say of each value whether it is built in, the cluster's, or whose."""
+    """The effective value of one key on a node; `sources` say of each value whether it is built in, the cluster's,
+    or a selector's."""
 
     strategy: Strategy
     sources: Mapping[str, str]

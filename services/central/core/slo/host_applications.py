@@ -15,7 +15,7 @@ from shared.errors import Refused
 
 MOST, MOST_PATH_CHARACTERS = 16, 256
 NAME = re.compile(r"^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?\Z")
-"""As the metrics service bounds them: a node's entry holds what it is told, and is no longer than the bucket takes."""
+"""Same bound as in metrics, so that a node's entry fits the bucket."""
 LATENCY_SENSITIVE, BEST_EFFORT = "host-latency-sensitive", "host-best-effort"
 """Groups below which an application is looked for that names no cgroup, by its class."""
 _DEFAULT_GROUPS = {"LSE": LATENCY_SENSITIVE, "LSR": LATENCY_SENSITIVE, "LS": LATENCY_SENSITIVE, "BE": BEST_EFFORT}
@@ -32,7 +32,7 @@ class FollowedApplications:
 
 
 def follow_applications(listed: list[Mapping[str, Any]]) -> FollowedApplications:
-    """Those that nodes can be told to measure."""
+    """Return those that nodes can be told to measure."""
     found = FollowedApplications()
     for document in listed:
         one = ListedApplication.model_validate(document)

@@ -14,7 +14,7 @@ from shared.contracts.pod import QosClass
 from shared.core.cgroups.block_io import UNBOUNDED_IOPS
 
 FULL_PERCENT = 100
-"""Most that a kernel of the mainline lets a container save up, of its quota."""
+"""Most that a mainline kernel lets a container save up, in percent of its quota."""
 CLASSES: Mapping[str, QosClass] = {
     "lsrClass": "dedicated_cores",
     "lsClass": "shared_cores",
@@ -30,7 +30,7 @@ MEMORY_SETTINGS: Mapping[str, str] = {
     "wmarkMinAdj": "wmark_min_adj",
 }
 NO_MEMORY_QOS = {"min_percent": 0, "low_percent": 0, "throttle_percent": 0, "wmark_ratio": 0, "wmark_min_adj": 0}
-"""What a class has that is off while another one is on."""
+"""Settings of a class that is off while another one is on."""
 
 
 RESCTRL_SETTINGS: Mapping[str, str] = {
@@ -54,7 +54,7 @@ _DISK = re.compile(r"/dev/([a-zA-Z0-9][-a-zA-Z0-9_.]{0,62})\Z")
 
 
 def burst(whole: Strategy, said: Strategy) -> dict[str, Any]:
-    """What `cpu-burst-config` asks for: `whole` with what is built in, `said` without."""
+    """Translate `cpu-burst-config`: `whole` includes built-in values, `said` does not."""
     # Off, where the ConfigMap itself says so, and not its silence.
     if "policy" not in said:
         return {}
@@ -64,12 +64,12 @@ def burst(whole: Strategy, said: Strategy) -> dict[str, Any]:
 
 
 def moves_quotas(strategy: Strategy) -> bool:
-    """Whether quotas move with what `cpu-burst-config` says."""
+    """Return whether quotas move with this `cpu-burst-config`."""
     return strategy["policy"] in ("cfsQuotaBurstOnly", "auto")
 
 
 def quality(whole: Strategy, said: Strategy) -> dict[str, Any]:
-    """What `resource-qos-config` asks for, as `burst`."""
+    """Translate `resource-qos-config`, as `burst`."""
     own = {**_memory(whole, said), **_identity(whole, said), **_resctrl(whole, said), **_disks(whole, said)}
     return {"qrm": own} if own else {}
 
@@ -147,5 +147,5 @@ def _switched_on(strategy: Strategy, part: str) -> dict[str, Strategy]:
 
 
 def _spoken_of(said: Strategy, part: str) -> bool:
-    """Whether the ConfigMap itself says that a part is on or off."""
+    """Return whether the ConfigMap itself switches a part on or off."""
     return any("enable" in ((said.get(name) or {}).get(part) or {}) for name in CLASSES)

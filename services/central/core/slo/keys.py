@@ -1,4 +1,4 @@
-"""The eight keys: the model of each, its shape, and what holds where it says nothing.
+"""The eight keys: the model of each, its shape, and the built-in values.
 
 Facts: docs/facts/koordinator-slo-config.md#keys, docs/facts/koordinator-slo-config.md#what-holds-without-it.
 """
@@ -33,12 +33,12 @@ SLO_KEYS: tuple[SloKey, ...] = get_args(SloKey)
 CLUSTER = "clusterStrategy"
 NODE_STRATEGIES, NODE_CONFIGS = "nodeStrategies", "nodeConfigs"
 Strategy = Mapping[str, Any]
-"""A strategy as JSON says it; fields that are absent say nothing."""
+"""A strategy as JSON; absent fields are undeclared."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeyShape:
-    """What a key holds. `inline`: the cluster's strategy is the document itself, not under `clusterStrategy`."""
+    """The shape of a key. `inline`: the cluster's strategy is the document itself, not under `clusterStrategy`."""
 
     model: type[SloPart]
     built_in: Strategy

@@ -1,4 +1,4 @@
-"""A label selector as an object says it, `matchLabels` and `matchExpressions`, as one that can be asked."""
+"""Turns a label selector of an object, `matchLabels` and `matchExpressions`, into one that can be evaluated."""
 
 from typing import Annotated, Literal
 

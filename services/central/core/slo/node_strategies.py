@@ -1,4 +1,4 @@
-"""What the ConfigMap says for each node, key by key, and what follows from it there.
+"""What the ConfigMap says for each node, key by key, and the settings that follow.
 
 Facts: docs/facts/koordinator-slo-config.md#what-holds-on-a-node.
 """
@@ -20,23 +20,23 @@ from services.central.core.slo.quality import ClassQuality
 from services.central.core.slo.settings import FOLLOWED_KEYS, Sections, settings_of_strategy
 
 Said = Mapping[SloKey, Strategy]
-"""By key what the ConfigMap says of a node, without what is built in; a key of which it says nothing is absent."""
+"""What the ConfigMap says about a node by key, without built-in values; undeclared keys are absent."""
 UNFOLLOWED_PARTS = ("blkioQOS", "networkQOS")
-"""Parts of a class that stand in NodeSLO objects alone, but for the disks of best-effort pods."""
+"""Parts of a class that only appear in NodeSLO objects, except for the disks of best-effort pods."""
 _Matches = tuple[int | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class NodeStrategies:
-    """What the ConfigMap says of a node; of `unread` keys nobody here knows what is good."""
+    """What the ConfigMap says about a node; the valid content of `unread` keys is unknown."""
 
     said: Said
     unread: frozenset[SloKey] = frozenset()
     settings: Mapping[str, Any] | None = None
-    """What follows from `said`, where no key is unread."""
+    """The settings that follow from `said`, if no key is unread."""
     unfollowed: tuple[str, ...] = ()
     followed: Said = field(default_factory=dict)
-    """What of `said` nodes follow, field by field."""
+    """The part of `said` that nodes follow, field by field."""
 
 
 NODE_SLO_FIELDS: Mapping[SloKey, str] = {
@@ -46,7 +46,7 @@ NODE_SLO_FIELDS: Mapping[SloKey, str] = {
     "system-config": "systemStrategy",
     "host-application-config": "hostApplications",
 }
-"""The fields of a NodeSLO's spec, and the key behind each."""
+"""The fields of a NodeSLO's spec, and the key of each."""
 
 UNKNOWN = NodeStrategies({}, frozenset(SLO_KEYS))
 """Before the ConfigMap was seen."""
@@ -60,7 +60,7 @@ class SloStrategies:
         self._found: dict[_Matches, NodeStrategies] = {}
 
     def of(self, labels: Mapping[str, str]) -> NodeStrategies:
-        """What holds on a node with these labels."""
+        """Return the strategies of a node with these labels."""
         matches = self._matches(labels)
         found = self._found.get(matches)
         if found is None:
@@ -109,7 +109,7 @@ def _followed(part: SloPart) -> dict[str, Any]:
 
 
 def settings_of_said(said: Said) -> Sections:
-    """The settings behind what is said of a node, section by section."""
+    """Return the settings for a node's strategies, section by section."""
     found: Sections = {}
     for key in FOLLOWED_KEYS:
         if key in said:
@@ -118,9 +118,9 @@ def settings_of_said(said: Said) -> Sections:
 
 
 def said_for_entry(node: NodeStrategies, there: Mapping[str, Any]) -> tuple[Said, Mapping[str, Any]]:
-    """What a node's entry should hold of the keys that are followed, and the settings behind it.
+    """Return what a node's entry should hold of the followed keys, and the settings for it.
 
-    Of a key that nobody here can read, as after a restart over a bad ConfigMap, the entry's own content is good still.
+    For an unread key, as after a restart with a bad ConfigMap, the entry's own content is still valid.
     """
     if node.settings is not None:
         return node.followed, node.settings
@@ -133,7 +133,7 @@ def said_for_entry(node: NodeStrategies, there: Mapping[str, Any]) -> tuple[Said
 
 
 def node_slo_spec(node: NodeStrategies, there: Mapping[str, Any]) -> dict[str, Any]:
-    """The spec of a node's NodeSLO, built-in values and all; of a key that nobody here can read, what is there."""
+    """Return the spec of a node's NodeSLO, including built-in values; for an unread key, the current content."""
     spec: dict[str, Any] = {}
     for key, name in NODE_SLO_FIELDS.items():
         if key in node.unread and name in there:
@@ -148,7 +148,7 @@ def node_slo_spec(node: NodeStrategies, there: Mapping[str, Any]) -> dict[str, A
 
 
 def _good(key: SloKey, strategy: object) -> Strategy | None:
-    """A strategy of an entry; None where it is none."""
+    """Return a strategy of an entry; None if it is not one."""
     if not isinstance(strategy, Mapping):
         return None
     try:

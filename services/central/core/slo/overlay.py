@@ -1,4 +1,4 @@
-"""One strategy over another: what the upper one says holds, everything else stays."""
+"""Merges one strategy over another: declared values of the upper one win, everything else stays."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -7,7 +7,8 @@ from services.central.core.slo.keys import Strategy
 
 
 def overlay(lower: Strategy, upper: Strategy) -> dict[str, Any]:
-    """Fields of objects one by one, lists and values as a whole; null says nothing (JSON over a Go object)."""
+    """Merge fields of objects one by one, lists and values as a whole; null counts as undeclared (JSON over a Go
+    object)."""
     merged = dict(lower)
     for name, value in upper.items():
         below = merged.get(name)

@@ -1,4 +1,4 @@
-"""What the models of the eight keys share: names as they are written there, and types with bounds."""
+"""Common parts of the models of the eight keys: field names as in the JSON, and types with bounds."""
 
 from typing import Annotated
 
@@ -7,7 +7,7 @@ from pydantic.alias_generators import to_camel
 
 
 class SloPart(BaseModel):
-    """A part of a key. A field that is absent says nothing; one that we do not know is kept and named."""
+    """A part of a key. An absent field is undeclared; an unknown field is kept and named."""
 
     model_config = ConfigDict(frozen=True, strict=True, extra="allow", allow_inf_nan=False, alias_generator=to_camel)
 

@@ -11,7 +11,7 @@ from services.central.core.slo.part import Count, Name, Percentage, Positive, Sl
 
 
 class CpuQuality(SloPart):
-    """Whose turn it is on a CPU, on kernels that have it."""
+    """Precedence on a CPU, on kernels that support it."""
 
     enable: bool | None = None
     group_identity: Annotated[int, Field(ge=-1, le=2)] | None = None
@@ -20,7 +20,7 @@ class CpuQuality(SloPart):
 
 
 class MemoryQuality(SloPart):
-    """What is protected, throttled and reclaimed early of the memory of a class."""
+    """Which memory of a class is protected, throttled and reclaimed early."""
 
     enable: bool | None = None
     min_limit_percent: Percentage | None = None

@@ -1,7 +1,7 @@
-"""Settings of Sublet's services that do on a node what a key of the ConfigMap says.
+"""Translates keys of the ConfigMap into settings of Sublet's services with the same effect.
 
-Whether an eviction plugin is on stays with the settings, as Koordinator's gates do: the ConfigMap gives it values, and
-its switch `enable: false`, where it stands there, turns it off.
+As with Koordinator's feature gates, the settings decide whether an eviction plugin is on: the ConfigMap gives it
+values, and an explicit `enable: false` turns it off.
 
 Facts: docs/facts/koordinator-slo-config.md#what-follows-from-it.
 """
@@ -66,7 +66,7 @@ QUOTA_SETTINGS: Mapping[str, tuple[str, int, int]] = {
 }
 """Fields of `cpu-burst-config` with ours of `qrm.quota_burst`, and their bounds."""
 STATIC_MODE = "static"
-"""The one word of `midReclaimMode` that is known there; every other one means the prediction."""
+"""The only known value of `midReclaimMode`; every other one means the prediction."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +86,11 @@ class _Followed:
 
     @property
     def switched_off(self) -> bool:
-        """Whether the ConfigMap itself says so, and not its silence."""
+        """Return whether the ConfigMap itself switches it off, not its silence."""
         return self.said.get("enable") is False
 
     def within(self, field: str, low: int, high: int) -> int | None:
-        """A number that the setting behind the field takes; None where none is said, or it is out of bounds."""
+        """Return a number that the setting of the field accepts; None if undeclared or out of bounds."""
         value = self.whole.get(field)
         if value is None or low <= value <= high:
             return value
@@ -107,7 +107,7 @@ class _Followed:
 
 
 def settings_of_strategy(key: SloKey, said: Strategy) -> SloSettings:
-    """The settings behind what a key says for a node: cluster and node strategy, without what is built in."""
+    """Return the settings for what a key says about a node: cluster and node strategy, without built-in values."""
     follow = _FOLLOWING.get(key)
     if follow is None:
         return SloSettings({})
@@ -190,7 +190,7 @@ def _allocatable(key: _Followed) -> Sections:
 
 
 def _colocation(key: _Followed) -> Sections:
-    """What of a node is offered to batch and mid pods."""
+    """Return how much of a node is offered to batch and mid pods."""
     if not key.whole["enable"]:
         off = {"enabled": False}
         return {"reporter": {"batch": off, "mid": off}} if key.switched_off else {}
@@ -225,7 +225,7 @@ def _mid(said: Strategy) -> Sections:
 
 
 def _node_metric(key: _Followed) -> Sections:
-    """How the NodeMetric is collected, as far as the ConfigMap itself says so; a setting switches it on."""
+    """Return how the NodeMetric is collected, as far as the ConfigMap itself says; a setting enables it."""
     found: Sections = {}
     for field, setting, low in (("metricAggregateDurationSeconds", "aggregate_s", 60),
                                 ("metricReportIntervalSeconds", "report_s", 30)):  # fmt: skip
@@ -292,4 +292,4 @@ _FOLLOWING: Mapping[SloKey, Callable[[_Followed], Sections]] = {
     "host-application-config": _applications,
 }
 FOLLOWED_KEYS = tuple(_FOLLOWING)
-"""Keys of which something is followed; the others stand in NodeSLO objects alone."""
+"""Keys that are followed in part or whole; the others only appear in NodeSLO objects."""

@@ -36,7 +36,7 @@ class AggregatePolicy(SloPart):
 
 
 class ColocationConfig(SloPart):
-    """What of a node is offered to batch and mid pods, and how often its usage is reported."""
+    """How much of a node is offered to batch and mid pods, and how often its use is reported."""
 
     enable: bool | None = None
     metric_aggregate_duration_seconds: Positive | None = None
@@ -154,7 +154,7 @@ class HostApplications(SloPart):
 
 
 class ModelRatio(SloPart):
-    """How fast a CPU model is, by what it has switched on."""
+    """Speed of a CPU model, by its enabled features."""
 
     base_ratio: NormalRatio | None = None
     hyper_thread_enabled_ratio: NormalRatio | None = None
@@ -171,7 +171,7 @@ class NormalizationStrategy(SloPart):
 
 
 class AmplificationStrategy(SloPart):
-    """By how much a node promises more than it has."""
+    """How much a node over-commits its resources."""
 
     enable: bool | None = None
     resource_amplification_ratio: dict[Name, Ratio] | None = None

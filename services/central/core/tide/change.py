@@ -1,6 +1,8 @@
-"""The change of a node from one side to the other, as the Node itself tells it: whoever leads next goes on from there.
+"""The change of a node from one side to the other, as recorded on the Node itself, so that a new leader continues
+from there.
 
-Two annotations, for labels and taints alone do not say since when a node is being emptied, nor when it changed last.
+Two annotations are needed, because labels and taints alone do not say since when a node is being emptied, nor when it
+last changed.
 """
 
 from datetime import datetime
@@ -14,7 +16,7 @@ CHANGE, LAST = "tide.sublet.io/change", "tide.sublet.io/last-change"
 MOST_CHARACTERS = 2048
 MOST_WHY = 300
 MOST_SKEW_S = 60.0
-"""Between the clocks of two machines; a moment that is further ahead was written by nobody of ours."""
+"""Largest difference between two machines' clocks; a time further in the future is not one of ours."""
 
 
 class _Note(BaseModel):
@@ -46,18 +48,19 @@ class LastChange(_Note):
 
 
 def seconds_since(at: datetime, now: datetime) -> float | None:
-    """How long ago a moment was by this machine's clock; None: it is to come, so that it says nothing."""
+    """Return how long ago a time was by this machine's clock; None: it is in the future, and unusable."""
     age_s = (now - at).total_seconds()
     return None if age_s < -MOST_SKEW_S else max(0.0, age_s)
 
 
 def read_change(text: object) -> NodeChange | None:
-    """A change that is under way; None where there is none, or what is there is none, and it begins anew."""
+    """Return the change in progress; None if there is none, or the annotation is unreadable and the change begins
+    again."""
     return _read(NodeChange, text)
 
 
 def read_last(text: object) -> LastChange | None:
-    """The last change; None where nothing says one."""
+    """Return the last change; None if unknown."""
     return _read(LastChange, text)
 
 

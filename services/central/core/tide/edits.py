@@ -1,7 +1,7 @@
-"""What of a Node is to be, step by step of a change: each is one write, after which the Node tells where it is.
+"""The edits of a Node, step by step of a change: each is one write, after which the Node records its progress.
 
-A node is closed by a taint of the side that it goes to, with NoSchedule, beside the one that it has: nobody comes in
-any more. `spec.unschedulable` is an administrator's, and is left to him.
+A node is closed by a NoSchedule taint of the side that it moves to, next to its current one, so no new pod comes.
+`spec.unschedulable` belongs to administrators, and is left alone.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from services.central.core.tide.seen import TideNodeSeen, taint_of
 
 @dataclass(frozen=True, slots=True)
 class PoolMarks:
-    """Whose marks: the pool's name, and the taints of its sides."""
+    """Marks of a pool: its name, and the taints of its sides."""
 
     pool: str
     taints: SideTaints
@@ -37,18 +37,18 @@ class NodeEdit:
 
     @property
     def annotations(self) -> dict[str, str | None]:
-        """Ours; None: there is none."""
+        """Our annotations; None: absent."""
         notes = ((CHANGE, self.change), (LAST, self.last))
         return {key: None if note is None else note.model_dump_json(exclude_none=True) for key, note in notes}
 
 
 def standing(node: TideNodeSeen) -> NodeEdit:
-    """A Node as it is."""
+    """Return a Node unchanged."""
     return NodeEdit(node.labels, node.taints, node.change, node.last)
 
 
 def closing(node: TideNodeSeen, change: NodeChange, own: PoolMarks) -> NodeEdit:
-    """The node takes nobody new until the change has ended."""
+    """Close the node to new pods until the change has ended."""
     shut = replace(own.taints.of(change.to), effect="NoSchedule")
     taints = tuple(sorted({*node.taints, shut}))
     return replace(standing(node), taints=taints, change=change)

@@ -24,7 +24,7 @@ class Move:
     why: str
     for_pod: str | None = None
     hindrance: str = ""
-    """Why the node must not leave the services' side now; empty: nothing is in the way."""
+    """Why the node must not leave the services' side now; empty if nothing prevents it."""
 
     @property
     def changes_side(self) -> bool:
@@ -34,7 +34,7 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class EntryStep:
-    """What is done now, and why; `pods` are those that must go, by key."""
+    """What is done now, and why; `pods` must leave, by key."""
 
     what: What
     why: str
@@ -42,9 +42,9 @@ class EntryStep:
 
 
 def unwelcome(pods: Sequence[TidePodSeen], role: Role, own: PoolMarks) -> list[TidePodSeen]:
-    """Pods on a node that the taint of its new side would end, by key.
+    """Return the pods on a node that the taint of its new side would evict, by key.
 
-    A DaemonSet's pod or the kubelet's own cannot be sent elsewhere: the taint alone decides about it.
+    A DaemonSet's pod or a mirror pod cannot be moved elsewhere: only the taint decides about it.
     """
     taint = own.taints.of(role)
     return sorted(

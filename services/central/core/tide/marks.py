@@ -28,7 +28,7 @@ BATCH_UNWANTED, SERVICES_UNWANTED = TideTaint(f"{PREFIX}offline-not-used"), Tide
 
 @dataclass(frozen=True, slots=True)
 class SideTaints:
-    """The taint of each side, which the pods of that side tolerate and those of the other do not."""
+    """The taint of each side: pods of that side tolerate it, pods of the other side do not."""
 
     online: TideTaint = BATCH_UNWANTED
     offline: TideTaint = SERVICES_UNWANTED
@@ -36,12 +36,12 @@ class SideTaints:
     """Keys that the pool had before; they may still be on nodes."""
 
     def of(self, role: Role) -> TideTaint:
-        """What a node of this role carries."""
+        """Return the taint of a node with this role."""
         return self.online if role in ONLINE else self.offline
 
     @property
     def keys(self) -> frozenset[str]:
-        """Ours, and the usual ones, which may be there from before."""
+        """Our taint keys, and the default ones, which may remain from before."""
         return frozenset({*self.in_force, BATCH_UNWANTED.key, SERVICES_UNWANTED.key, *self.former})
 
     @property
@@ -52,7 +52,7 @@ class SideTaints:
 
 @dataclass(frozen=True, slots=True)
 class TideMarks:
-    """All labels and taints of a node, foreign ones among them."""
+    """All labels and taints of a node, including foreign ones."""
 
     labels: Mapping[str, str]
     taints: tuple[TideTaint, ...]
@@ -61,7 +61,7 @@ class TideMarks:
 def marks_of(
     role: Role | None, pool: str, labels: Mapping[str, str], taints: Sequence[TideTaint], own: SideTaints
 ) -> TideMarks:
-    """What a node has with this role in a pool; None: it leaves the pool."""
+    """Return the marks of a node with this role in a pool; None: it leaves the pool."""
     kept = {key: value for key, value in labels.items() if key not in _LABELS}
     others = [taint for taint in taints if taint.key not in own.keys]
     if role is None:

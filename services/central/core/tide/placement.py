@@ -17,7 +17,7 @@ _OPERATORS: Mapping[str, Operator] = {
 
 @dataclass(frozen=True, slots=True)
 class PodToleration:
-    """A toleration that lasts: one for some seconds alone is none, for its pod leaves all the same."""
+    """A permanent toleration. A toleration for some seconds does not count, because its pod leaves anyway."""
 
     key: str
     operator: str
@@ -43,7 +43,7 @@ class AffinityTerm:
 
 @dataclass(frozen=True, slots=True)
 class TidePlacement:
-    """What of a pod decides where it may run; many pods have the same."""
+    """The part of a pod that decides where it may run; many pods share it."""
 
     selector: tuple[tuple[str, str], ...] = ()
     affinity: tuple[AffinityTerm, ...] | None = None
@@ -55,7 +55,7 @@ class TidePlacement:
         return taint.effect not in KEEPS_AWAY or any(one.covers(taint) for one in self.tolerations)
 
     def wants(self, name: str, labels: Mapping[str, str]) -> bool:
-        """Whether it may run on a node of this name and these labels, whatever its taints."""
+        """Return whether it may run on a node with this name and these labels, whatever its taints."""
         if any(labels.get(key) != value for key, value in self.selector):
             return False
         return self.affinity is None or any(
@@ -64,7 +64,7 @@ class TidePlacement:
 
 
 def placement_of(spec: Mapping[str, Any]) -> TidePlacement:
-    """The placement that a pod's spec says. A term that cannot be read matches no node, as in Kubernetes."""
+    """Read the placement of a pod's spec. An unreadable term matches no node, as in Kubernetes."""
     selector = spec.get("nodeSelector")
     return TidePlacement(
         selector=tuple(sorted((k, v) for k, v in _map(selector).items() if isinstance(v, str))),

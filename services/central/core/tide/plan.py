@@ -1,7 +1,7 @@
-"""What a pool's nodes are to be: reserves first, then at most one tide node that changes sides.
+"""Plans the roles of a pool's nodes: reserves first, then at most one tide node that changes sides.
 
-Of a node on its way the new side counts: towards services it is as good as there, with what tolerates its taint;
-towards batch work it takes nobody.
+A node on its way counts with its new side: towards services it already serves pods that tolerate its taint; towards
+batch work it accepts no pod.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -24,7 +24,7 @@ class TidePace:
     """How fast nodes change sides."""
 
     hold_s: float
-    """A node that changed stays for so long."""
+    """Least time that a node stays on its side after a change."""
     release_s: float
     """Between two nodes that go to the batch side."""
     retry_s: float
@@ -44,10 +44,10 @@ class PoolView:
 
 @dataclass(frozen=True, slots=True)
 class PoolPlan:
-    """What is to be done, in order, and what the status says."""
+    """What to do, in order, and the content of the status."""
 
     roles: Mapping[str, Role]
-    """Of each node the role that it has, or is on its way to."""
+    """The role of each node, current or coming."""
     reserves: Reserves
     moves: Sequence[Move] = ()
     leaving: Sequence[str] = ()
@@ -61,7 +61,7 @@ class PoolPlan:
 
 
 def plan_pool(view: PoolView, now: datetime, pace: TidePace) -> PoolPlan:
-    """The plan of one pass, by what the objects say alone."""
+    """Return the plan of one pass, from the objects alone."""
     selected = {node.name: node for node in view.nodes if view.pool.selects(node.labels)}
     leaving = sorted(node.name for node in view.nodes if node.name not in selected)
     standings = {name: _standing(node, view.marks) for name, node in selected.items()}
@@ -91,7 +91,7 @@ def plan_pool(view: PoolView, now: datetime, pace: TidePace) -> PoolPlan:
 
 
 def of_pool(node: TideNodeSeen, pool: str) -> TideNodeSeen:
-    """The node without a change that another pool, which is gone, has begun."""
+    """Return the node without a change that a deleted pool has begun."""
     return node if node.change is None or node.change.pool == pool else replace(node, change=None)
 
 
@@ -159,7 +159,7 @@ def _flip(
 
 
 def _at_rest(nodes: Iterable[TideNodeSeen], now: datetime, pace: TidePace) -> bool:
-    """Whether no node changes, and the last one did long enough ago for its pods to be seen where they are now."""
+    """Return whether no node is changing, and the last change is old enough for its pods to be visible."""
     ages_s = [_age_s(node, now) for node in nodes]
     return all(node.change is None for node in nodes) and all(
         age_s is None or age_s >= pace.release_s for age_s in ages_s

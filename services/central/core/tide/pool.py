@@ -1,4 +1,4 @@
-"""TideNodePool objects (docs/facts/katalyst-tide.md#roles): a pool that cannot be read changes nothing and says why."""
+"""TideNodePool objects (docs/facts/katalyst-tide.md#roles): an unreadable pool changes nothing and says why."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ POOLS = ApiKind("tide.katalyst.kubewharf.io", "v1alpha1", "TideNodePool", "tiden
 FINALIZER = f"{PREFIX}finalizer"
 MOST_LABELS, MOST_BOUNDS = 16, 64
 TAINT_KEYS = "taintKeys"
-"""In the status: whoever changes the keys in the spec does not leave the former ones on the nodes."""
+"""In the status: former keys of taints, so that a change of the keys in the spec leaves no taint behind."""
 MOST_KEYS, MOST_KEY_CHARACTERS = 16, 317
 LabelKey = Annotated[str, Field(min_length=1, max_length=MOST_KEY_CHARACTERS)]
 LabelValue = Annotated[str, Field(max_length=63)]
@@ -48,7 +48,7 @@ class NodeConfigs(_PoolPart):
 
 
 class TaintSpec(_PoolPart):
-    """A taint instead of the usual one; what is not said is as usual."""
+    """A custom taint; undeclared parts have their default."""
 
     key: LabelKey | None = None
     value: LabelValue | None = None
@@ -61,7 +61,8 @@ class TaintSpec(_PoolPart):
 
 
 class Watermark(_PoolPart):
-    """The taints: of the batch side, which ends services' pods, and of the services' side, which ends batch pods."""
+    """The taints: that of the batch side, which evicts services' pods, and that of the services' side, which evicts
+    batch pods."""
 
     evict_online_pod_taint: TaintSpec = TaintSpec()
     evict_offline_pod_taint: TaintSpec = TaintSpec()
@@ -127,7 +128,7 @@ class TidePool:
 
 @dataclass(frozen=True, slots=True)
 class TidePoolSeen:
-    """A TideNodePool; without a pool it cannot be read, and `problem` says why."""
+    """A TideNodePool; without `pool` it is unreadable, and `problem` says why."""
 
     name: str
     uid: str
@@ -141,23 +142,23 @@ class TidePoolSeen:
 
     @property
     def marks(self) -> PoolMarks:
-        """Whose marks its nodes carry; of a pool that cannot be read the usual ones, and those that it had."""
+        """Return the marks of its nodes; for an unreadable pool the default ones, and its former ones."""
         taints = SideTaints() if self.pool is None else self.pool.taints
         return PoolMarks(self.name, replace(taints, former=self.former_keys))
 
     @property
     def former_keys(self) -> frozenset[str]:
-        """Keys of taints that its nodes may carry from before, as its status tells."""
+        """Return keys of taints that its nodes may still have, according to its status."""
         keys = (self.status or {}).get(TAINT_KEYS)
         listed = keys[:MOST_KEYS] if isinstance(keys, list) else ()
         return frozenset(key for key in listed if isinstance(key, str) and 0 < len(key) <= MOST_KEY_CHARACTERS)
 
 
 def pool_of(document: Mapping[str, Any]) -> TidePoolSeen:
-    """What an object says; never raises for anything in its spec.
+    """Read an object; nothing in its spec raises.
 
     Raises:
-        Refused: it has no name, which no API server gives.
+        Refused: it has no name, which no API server sends.
     """
     meta = mapping(document.get("metadata"), "metadata")
     name, generation, status = meta.get("name"), meta.get("generation"), document.get("status")
@@ -216,9 +217,9 @@ def _read_pool(spec: object) -> TidePool:
 
 
 def refusals(pools: Sequence[TidePoolSeen], nodes: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, str]]:
-    """Pools that are not worked on, by name with reason and message; `nodes` by their labels.
+    """Return the pools that are ignored, by name with reason and message; `nodes` by their labels.
 
-    Of two that select the same node the older one goes on: a slip in a new pool takes nothing from the one that works.
+    If two pools select the same node, the older one continues: a mistake in a new pool must not affect a working one.
     """
     labels, refused, working = list(nodes), {}, list[TidePoolSeen]()
     for seen in sorted(pools, key=lambda one: (one.created, one.name)):

@@ -20,10 +20,10 @@ _PERCENT = re.compile(r"([0-9]{1,3})%")
 
 
 def count_of(amount: Amount, nodes: int, *, up: bool) -> int:
-    """How many of so many nodes an amount is; of a percentage rounded `up` or down.
+    """Return how many of so many nodes an amount is; a percentage is rounded `up` or down.
 
     Raises:
-        Refused: `invalid_reserve`, with what it says and what is wanted.
+        Refused: `invalid_reserve`, with its value and what is expected.
     """
     if amount is None:
         return 0
@@ -72,9 +72,9 @@ class RoleChange:
 
 
 def role_changes(nodes: Mapping[str, Standing], reserves: Reserves, *, grow: bool = True) -> list[RoleChange]:
-    """The changes that bring the reserves to their counts, in their order; nobody changes sides by them.
+    """Return the changes that bring the reserves to their counts, in order; none of them changes sides.
 
-    `grow`: what a reserve lacks is taken from tide nodes of its side as well; without, from new nodes alone.
+    `grow`: a missing reserve is also taken from tide nodes of its side; otherwise only from new nodes.
     """
     changes = [*_surplus(nodes, reserves), *_newcomers(nodes, reserves)]
     if not grow:
@@ -93,7 +93,7 @@ def role_changes(nodes: Mapping[str, Standing], reserves: Reserves, *, grow: boo
 
 
 def _surplus(nodes: Mapping[str, Standing], reserves: Reserves) -> Iterator[RoleChange]:
-    """What a reserve has too much of goes first by name: the nodes that stay are the same pass after pass."""
+    """Return surplus reserve nodes, first by name, so that the same nodes stay in every pass."""
     online, offline = _of_role(nodes, "online_reserve"), _of_role(nodes, "offline_reserve")
     for name in online[: max(0, len(online) - reserves.online)]:
         yield RoleChange(name, "tide_online")

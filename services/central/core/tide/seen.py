@@ -53,10 +53,10 @@ class TidePodSeen:
 
 
 def tide_node_of(document: Mapping[str, Any]) -> TideNodeSeen:
-    """A Node of its document.
+    """Read a Node.
 
     Raises:
-        Refused: it has no name or no UID, which no API server gives.
+        Refused: it has no name or no UID, which no API server sends.
     """
     meta, spec, status = (_map(document.get(part)) for part in ("metadata", "spec", "status"))
     annotations = _map(meta.get("annotations"))
@@ -73,15 +73,15 @@ def tide_node_of(document: Mapping[str, Any]) -> TideNodeSeen:
 
 
 def taint_of(row: Mapping[str, Any]) -> TideTaint:
-    """A taint as it stands in a Node."""
+    """Read a taint of a Node."""
     return TideTaint(*(str(row.get(part) or "") for part in ("key", "effect", "value")))
 
 
 def tide_pod_of(document: Mapping[str, Any]) -> TidePodSeen | None:
-    """A pod of its document; None once it has ended.
+    """Read a pod; None once it has ended.
 
     Raises:
-        Refused: it has no name or no UID, which no API server gives.
+        Refused: it has no name or no UID, which no API server sends.
     """
     meta, spec, status = (_map(document.get(part)) for part in ("metadata", "spec", "status"))
     if status.get("phase") in _FINISHED:
@@ -116,7 +116,7 @@ def _belongs_to_its_node(meta: Mapping[str, Any]) -> bool:
 
 
 def requests_of_pod(spec: Mapping[str, Any]) -> dict[str, int]:
-    """What a pod asks for as the scheduler counts it, and itself as one of the node's `pods`."""
+    """Return a pod's requests as the scheduler counts them, including one of the node's `pods`."""
     beside, largest = Counter[str](), Counter[str]()
     for container in _rows(spec.get("initContainers")):
         own = _requests(container)

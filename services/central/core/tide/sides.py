@@ -41,7 +41,7 @@ class TidePod:
     stays: bool = False
     """It belongs to its node, as a DaemonSet's pod."""
     excluded: frozenset[str] = frozenset()
-    """Nodes that it would not run on, whatever room they have."""
+    """Nodes on which it would not run, whatever room they have."""
 
     @property
     def waits(self) -> bool:
@@ -60,7 +60,7 @@ class Flip:
 
 @dataclass(frozen=True, slots=True)
 class SidesVerdict:
-    """What one pass does."""
+    """The result of one pass."""
 
     flip: Flip | None
     stuck: tuple[str, ...]
@@ -105,9 +105,9 @@ def flip_for_clock(
 
 
 def promised(nodes: Iterable[TideNode], pods: Sequence[TidePod]) -> list[TidePod]:
-    """The pods, of which each that waits stands on the first of these nodes that has room beside the others.
+    """Return the pods, each waiting one placed on the first of these nodes that has room for it.
 
-    They are on their way to the services' side: no further node changes for whom one of them is enough.
+    They are on their way to the services' side: if one of those nodes is enough for them, no further node changes.
     """
     coming, waiting = list(nodes), sorted((pod for pod in pods if pod.waits), key=lambda pod: pod.name)
     if not (coming and waiting):
@@ -160,12 +160,12 @@ class _Pool:
         return sum(node.role == role for node in self._nodes)
 
     def has_room(self, node: TideNode, pod: TidePod, *, emptied: bool = False) -> bool:
-        """Whether a pod fits, beside everybody there, or beside those that stay where the others would leave."""
+        """Return whether a pod fits next to all pods there, or next to those that would stay."""
         there = _sum(one for one in self._pods[node.name] if one.stays) if emptied else self._requested[node.name]
         return _fits(pod, node, there)
 
     def can_spare(self, leaving: TideNode) -> bool:
-        """Whether the services' pods of a node fit on the others, one after the other, the largest first."""
+        """Return whether the services' pods of a node fit on the others, one after the other, the largest first."""
         others = [node for node in self.online if node.name != leaving.name]
         requested = {node.name: Counter(self._requested[node.name]) for node in others}
         moving = [pod for pod in self._pods[leaving.name] if pod.online and not pod.stays]

@@ -19,17 +19,17 @@ Status = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class TidePassResult:
-    """What became of a pass: each move with its step, and nodes that could not be written."""
+    """The result of a pass: each move with its step, and nodes that could not be written."""
 
     plan: PoolPlan
     steps: Sequence[tuple[Move, EntryStep]] = ()
     failures: Mapping[str, str] | None = None
     observes: bool = False
-    """Nothing was done: it says what would be."""
+    """Whether it only observed, and nothing was done."""
 
 
 def refused_status(seen: TidePoolSeen, refusal: tuple[str, str], now: datetime) -> Status:
-    """Of a pool that is not worked on; its nodes stay as they are, and so does what is said of them."""
+    """Return the status of an ignored pool; its nodes and their entries stay unchanged."""
     reason, message = refusal
     wanted = [
         _condition(seen, VALID, holds=False, reason=reason, message=message),
@@ -106,7 +106,7 @@ def _condition(seen: TidePoolSeen, name: str, *, holds: bool, reason: str, messa
 
 
 def _stamped(seen: TidePoolSeen, wanted: Sequence[Status], now: datetime) -> list[Status]:
-    """With the time of the last change of each, and those of others behind them."""
+    """Add the time of each condition's last change, and the conditions of others after them."""
     rows = (seen.status or {}).get("conditions")
     listed = [row for row in (rows if isinstance(rows, list) else ()) if isinstance(row, Mapping)]
     there = {str(row.get("type")): row for row in listed}

@@ -1,1 +1,1 @@
-"""Vertical autoscalers: what their objects say, which of them work, and which pod gets new figures next."""
+"""Vertical autoscalers: the content of their objects, which of them work, and which pod is resized next."""

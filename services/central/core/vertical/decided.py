@@ -1,4 +1,4 @@
-"""What vertical autoscalers decided, as others are told: of each one, and of each pod that is resized."""
+"""The published decisions of vertical autoscalers, one per autoscaler and one per resized pod."""
 
 from collections.abc import Mapping, Sequence
 
@@ -15,7 +15,8 @@ Numbers = dict[str, float | int | str | bool | None]
 
 
 def decided_autoscaler(seen: VpaSeen, told: Sequence[ConditionDue], given: Figures) -> Decided:
-    """Whether all pods have their figures; else the first condition that does not hold, and what each would get."""
+    """Return whether all pods have their figures; otherwise the first failing condition, and the figures of each
+    container."""
     first = next((one for one in told if not one.holds), told[-1])
     about = DecidedObject(kind=seen.kind.kind.lower(), namespace=seen.namespace, name=seen.name, uid=seen.uid)
     targets = [

@@ -1,6 +1,6 @@
-"""Stock VerticalPodAutoscaler objects that ask to be applied in place, by what their own recommender says.
+"""Stock VerticalPodAutoscaler objects that ask to be applied in place, by their own recommender's figures.
 
-Their updater must keep away, and their status stays its recommender's: what became of them is said in an annotation.
+Their updater must be off, and their status belongs to their recommender, so an annotation reports the result.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ APPLIED_SAID: Final = "recommendation.sublet.io/applied"
 
 
 class StockUpdatePolicy(VpaPart):
-    """Who changes pods: with `Off` not the autoscaler's own updater."""
+    """Who changes pods; with `Off` the autoscaler's own updater does not."""
 
     update_mode: Text = "Auto"
 
@@ -64,7 +64,7 @@ class StockVpaSpec(VpaPart):
 
 
 def stock_vpa_of(document: Mapping[str, Any]) -> VpaSeen | None:
-    """The same of a stock object; None of one that nobody has asked us to apply.
+    """Read a stock object; None if it does not ask Sublet to apply it.
 
     Raises:
         Refused: as `katalyst_vpa_of`.

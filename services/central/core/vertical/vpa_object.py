@@ -1,6 +1,7 @@
-"""KatalystVerticalPodAutoscaler objects (docs/facts/service-profiles.md#vpa), and what every autoscaler says.
+"""KatalystVerticalPodAutoscaler objects (docs/facts/service-profiles.md#vpa), and the common part of every
+autoscaler.
 
-One that cannot be read, or that asks for what nobody could do, changes no pod, and says in its status why.
+An object that is unreadable, or asks for something impossible, changes no pod, and its status says why.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -67,7 +68,7 @@ class UpdatePolicy(VpaPart):
 
 
 class VpaContainerPolicy(VpaPart):
-    """What may change of a container, and between which figures."""
+    """What of a container may change, and within which figures."""
 
     container_name: Text = ""
     controlled_resources: Annotated[list[Text], Field(max_length=MAX_RESOURCES)] = ["cpu"]
@@ -92,7 +93,7 @@ class KatalystVpaSpec(VpaPart):
 
 @dataclass(frozen=True, slots=True)
 class VpaWanted:
-    """What an autoscaler wants of its Deployment."""
+    """What an autoscaler wants for its Deployment."""
 
     target: str
     strategy: Strategy
@@ -117,7 +118,7 @@ class VpaSeen:
     own: Mapping[str, Mapping[str, int]] | None = None
     """Of a stock object its own recommendation, by container; None: a ResourceRecommend's."""
     said: str = ""
-    """Of a stock object what was said of it last."""
+    """The last report in a stock object's annotation."""
 
     @property
     def key(self) -> str:
@@ -127,16 +128,16 @@ class VpaSeen:
 
 
 def katalyst_vpa_of(document: Mapping[str, Any]) -> VpaSeen | None:
-    """What an object says; never raises for anything in its spec. None: it is being deleted.
+    """Read an object; nothing in its spec raises. None: it is being deleted.
 
     Raises:
-        Refused: it has no name or UID, which no API server gives.
+        Refused: it has no name or UID, which no API server sends.
     """
     return seen_vpa(document, KATALYST_VPAS, _wanted)
 
 
 def seen_vpa(document: Mapping[str, Any], kind: ApiKind, read: Callable[[object], VpaWanted]) -> VpaSeen | None:
-    """An object of a kind, whose spec is read by `read`; None: it is being deleted.
+    """Read an object of a kind, whose spec is parsed by `read`; None: it is being deleted.
 
     Raises:
         Refused: it has no name or UID.
@@ -199,10 +200,10 @@ def read_spec(model: type[S], given: object) -> S:
 
 
 def policies_of(target: VpaTargetRef, rows: Sequence[VpaContainerPolicy]) -> dict[str, ResizePolicy]:
-    """The policies for a target by container.
+    """Return the policies of a target by container.
 
     Raises:
-        Refused: the target or a policy asks for what nobody could do; its reason says which.
+        Refused: the target or a policy asks for something impossible; the reason says what.
     """
     if target.kind != "Deployment" or not target.name:
         said = f"spec.targetRef: {target.kind!r} {target.name!r}: want a Deployment by its name"

@@ -31,7 +31,7 @@ class VpaTargetSeen:
 
 @dataclass(frozen=True, slots=True)
 class VpaStep:
-    """What an autoscaler says of itself, what it gives each container, and the pod that gets it next."""
+    """The conditions of an autoscaler, the figures of each container, and the pod to resize next."""
 
     conditions: Sequence[ConditionDue]
     given: Figures = field(default_factory=dict)
@@ -41,7 +41,7 @@ class VpaStep:
 
 
 def rivals(vpas: Iterable[VpaSeen]) -> dict[str, str]:
-    """Autoscalers whose target has an older one, by UID, and its name; the older goes on."""
+    """Return autoscalers whose target has an older one, by UID, with its name; the older one continues."""
     first: dict[tuple[str, str], VpaSeen] = {}
     found: dict[str, str] = {}
     for one in sorted(vpas, key=lambda vpa: (vpa.created_s, vpa.namespace, vpa.name)):
@@ -53,7 +53,7 @@ def rivals(vpas: Iterable[VpaSeen]) -> dict[str, str]:
 
 
 def vpa_step(seen: VpaSeen, target: VpaTargetSeen, rival: str = "") -> VpaStep:
-    """What follows for one autoscaler from all that is known."""
+    """Return the step of one autoscaler, from everything that is known."""
     wanted = seen.wanted
     if wanted is None:
         return _stopped(seen.reason, seen.problem)

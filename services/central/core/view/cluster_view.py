@@ -13,13 +13,13 @@ from services.central.core.objects.nodes import NodeSeen
 
 @dataclass(frozen=True, slots=True)
 class ClusterView:
-    """All by name of the node. Every node that is judged is among the nodes; its CNR may not be there yet."""
+    """The cluster by name of the node. Every judged node is among the nodes; its CNR may not exist yet."""
 
     judged: Mapping[str, Judged] = field(default_factory=dict)
     nodes: Mapping[str, NodeSeen] = field(default_factory=dict)
     cnrs: Mapping[str, CompanionSeen] = field(default_factory=dict)
     pods: Mapping[str, AgentState | None] = field(default_factory=dict)
-    """How each node's agent's pod stands; None: that is not known."""
+    """The state of each node's agent's pod; None: unknown."""
     assessment: Assessment = field(default_factory=Assessment)
     observing: frozenset[str] = frozenset()
     """Of the nodes that are not simply ready those to which nothing is done, for they only observe."""
@@ -31,7 +31,7 @@ class ClusterView:
         object.__setattr__(self, "others", [name for name, judged in self.judged.items() if judged is not READY])
 
     def well(self, node: str) -> bool:
-        """Whether the agent is heard of, and calls itself well."""
+        """Return whether the agent is heard, and reports that it is well."""
         standing = self.assessment.nodes.get(node)
         return standing is not None and standing.state == "ready"
 
@@ -42,7 +42,7 @@ class ClusterView:
                 if name in self.cnrs and (judged is not READY or self.cnrs[name].taints)]  # fmt: skip
 
     def tainted(self, node: str) -> bool:
-        """Whether the node's CNR, which is there, carries the taint of a lost node."""
+        """Return whether the node's CNR exists and has the taint of a lost node."""
         return any(taint.ours for taint in self.cnrs[node].taints)
 
     def may_lose_pods(self, node: str, rules: Rules) -> bool:

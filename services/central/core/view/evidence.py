@@ -27,7 +27,7 @@ class ClusterObservation:
     bus_well: bool
     """Whether central's own probe comes back over the bus."""
     api_age_s: float | None
-    """Age of what the API server said last; None: it never said anything."""
+    """Age of the API server's last answer; None: there was none."""
 
 
 class LostEvidence:
@@ -117,7 +117,7 @@ class LostEvidence:
         )
 
     def _stale(self, node: NodeSeen, now_s: float) -> bool | None:
-        """Whether Kubernetes, too, has lost the node; None: it says nothing of it."""
+        """Return whether Kubernetes has lost the node as well; None: unknown."""
         renewed = self._renewed.get(node.name)
         if renewed is not None and now_s - renewed[1] > self._node_lease_s:
             return True

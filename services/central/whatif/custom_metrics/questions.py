@@ -1,4 +1,4 @@
-"""The kinds `metric_aggregate` and `metric_query`: what is said of samples."""
+"""The kinds `metric_aggregate` and `metric_query`: answers from samples."""
 
 from collections.abc import Iterable
 
@@ -29,7 +29,7 @@ class AggregateQuestion(Question):
 
 
 class AggregateAnswer(Answer):
-    """Every aggregate of the group; of an empty one there is none."""
+    """Every aggregate of the group; an empty one has none."""
 
     avg: float | None = None
     max: float | None = None
@@ -54,7 +54,7 @@ def metric_aggregate(question: AggregateQuestion) -> AggregateAnswer:
 
 
 class QueryAsked(Question):
-    """What is asked; without object it is about an external metric."""
+    """A question; without object it is about an external metric."""
 
     metric: str
     namespace: str | None = None

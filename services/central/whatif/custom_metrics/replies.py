@@ -37,14 +37,14 @@ class MetricsReplyAnswer(Answer):
 
 @decision("metrics_reply", area=AREA, asks=ReplyQuestion, answers=MetricsReplyAnswer)
 def metrics_reply(question: ReplyQuestion) -> MetricsReplyAnswer:
-    """What the aggregated API answers when a metric is asked for."""
+    """Return what the aggregated API answers to a question about a metric."""
     get = Get(question.path, question.query.label_selector, question.query.metric_label_selector)
     reply = reply_to(get, view_of(question.samples, question.objects))
     return MetricsReplyAnswer(status=reply.status, body=reply.body)
 
 
 class NameGiven(Question):
-    """A metric there is; without object it is an external one."""
+    """An existing metric; without object it is an external one."""
 
     metric: str
     object: str | None = None
@@ -60,7 +60,7 @@ class DiscoveryQuestion(Question):
 
 @decision("metrics_discovery", area=AREA, asks=DiscoveryQuestion, answers=MetricsReplyAnswer)
 def metrics_discovery(question: DiscoveryQuestion) -> MetricsReplyAnswer:
-    """What the API server reads to list the metrics."""
+    """Return what the API server reads to list the metrics."""
     reply = discovery_reply(
         question.path, [MetricName(one.metric, one.object, one.namespaced) for one in question.metrics]
     )

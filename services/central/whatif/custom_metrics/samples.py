@@ -12,7 +12,7 @@ from shared.whatif.decisions import Answer, Question, decision
 
 AREA = "custom_metrics"
 TimeMs = Annotated[int, Field(ge=-62_135_596_800_000, lt=253_402_300_800_000)]
-"""Of the years 1 to 9999, which a timestamp can be written of."""
+"""Years 1 to 9999, which a timestamp can express."""
 SpanS = Annotated[float, Field(ge=0, le=1e9)]
 
 
@@ -50,7 +50,7 @@ class LabelledObject(ObjectGiven):
 
 
 def labels_by_object(objects: Iterable[ObjectGiven] | None) -> ObjectLabels | None:
-    """What tells an object's labels, and whether it is there; None where objects are not checked."""
+    """Return a function from an object to its labels, None if it does not exist; None if objects are not checked."""
     if objects is None:
         return None
     known: Mapping[MeteredObject, Mapping[str, str]] = {
@@ -102,7 +102,7 @@ def metric_samples(question: SamplesQuestion) -> SamplesAnswer:
 
 
 class StoreStep(Question):
-    """What happens at one time: samples come, then old ones are removed."""
+    """One step: samples are added, then old ones are removed."""
 
     now_ms: int
     insert: list[SampleGiven] = []
@@ -118,7 +118,7 @@ class StoreQuestion(Question):
 
 
 class StoreStepAnswer(Answer):
-    """What was taken and dropped, and what is in the store behind the step."""
+    """What was stored and dropped, and the content of the store after the step."""
 
     added: int
     dropped: dict[str, int]

@@ -38,7 +38,7 @@ class OvercommittedAsked(Question):
 
 
 class AnnotationsAsked(Question):
-    """What a Node's annotations say."""
+    """A Node's annotations."""
 
     ratio: dict[Resource, str] = {}
     realtime: dict[Resource, str] = {}
@@ -95,7 +95,7 @@ class AdmitAnswer(Answer):
 
 @decision("overcommit_admit", area=AREA, asks=AdmitQuestion, answers=AdmitAnswer)
 def overcommit_admit(question: AdmitQuestion) -> AdmitAnswer:
-    """What the API server stores of a node's status that somebody writes."""
+    """Return what the API server stores when a node's status is written."""
     sent = question.status.by_resource
     found = Admitted(sent)
     if (question.operation, question.subresource) == ("UPDATE", "status"):

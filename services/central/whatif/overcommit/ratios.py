@@ -51,7 +51,7 @@ class ResourcesQuestion(Question):
 
 
 class AdvertisedResource(Answer):
-    """What the node is to advertise."""
+    """What the node advertises."""
 
     ratio: float
     allocatable: int
@@ -67,7 +67,7 @@ class ResourcesAnswer(Answer):
 
 @decision("overcommit_resources", area=AREA, asks=ResourcesQuestion, answers=ResourcesAnswer)
 def overcommit_resources(question: ResourcesQuestion) -> ResourcesAnswer:
-    """What an over-committed node is to advertise."""
+    """Return what an over-committed node advertises."""
     bound = question.guaranteed_cpus * 1000 if binds(question.cpu_manager) else 0
     return ResourcesAnswer(cpu=_advertised(question.cpu, bound), memory=_advertised(question.memory, 0))
 

@@ -39,7 +39,7 @@ class WorkloadAsked(Question):
 
 
 class OomQuestion(Question):
-    """Kills in the order in which they were heard of."""
+    """Kills in the order in which they were reported."""
 
     events: list[KillAsked]
     now_s: float
@@ -70,7 +70,7 @@ class OomAnswer(Answer):
 
 @decision("oom_memory", area="recommendation", asks=OomQuestion, answers=OomAnswer)
 def oom_memory(question: OomQuestion) -> OomAnswer:
-    """What kills for want of memory teach."""
+    """Return what OOM kills teach."""
     known: dict[ContainerKey, OomKill] = {}
     accepted: list[bool] = []
     for asked in question.events:

@@ -28,7 +28,7 @@ class RequestQuestion(Question):
 
 
 class RequestAnswer(Answer):
-    """What to ask for; null where it was not asked about."""
+    """What to request; null if it was not asked about."""
 
     cpu_millicpu: int | None
     memory_bytes: int | None

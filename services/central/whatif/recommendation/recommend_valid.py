@@ -20,7 +20,7 @@ class TargetAsked(Question):
 
 
 class ResourcePolicyAsked(Question):
-    """What is wanted of one resource."""
+    """What is wanted for one resource."""
 
     resource: str = ""
     buffer_percent: int = BUFFER_PERCENT
@@ -28,7 +28,7 @@ class ResourcePolicyAsked(Question):
 
 
 class ContainerPolicyAsked(Question):
-    """What is wanted of a container."""
+    """What is wanted for a container."""
 
     container: str = ""
     resources: list[ResourcePolicyAsked] = []
@@ -43,7 +43,7 @@ class SpecAsked(Question):
 
 
 class ValidQuestion(Question):
-    """A spec, and the containers of the workload that it names; null where there is no such workload."""
+    """A spec, and the containers of the workload that it names; null if there is no such workload."""
 
     kinds: list[str] = list(SUPPORTED_KINDS)
     spec: SpecAsked

@@ -18,7 +18,7 @@ Second = Annotated[float, Field(ge=0, le=100_000_000_000)]
 
 
 class AskedCronBound(Question):
-    """Bounds from each minute on that an expression names; null leaves a bound as it is."""
+    """Bounds from each minute on that an expression names; null leaves a bound unchanged."""
 
     cron: str
     min_replicas: int | None = None
@@ -34,7 +34,7 @@ class AskedTimeBound(Question):
 
 
 class ScheduledBoundsQuestion(Question):
-    """The bounds that hold else, those by the clock, and the moment."""
+    """The default bounds, those by the clock, and the time."""
 
     min_replicas: int = 1
     max_replicas: int
@@ -45,7 +45,7 @@ class ScheduledBoundsQuestion(Question):
 
 
 class ScheduledBoundsAnswer(Answer):
-    """The bounds now, which one decided last, and the expressions that cannot be read."""
+    """The current bounds, which one decided last, and unreadable expressions."""
 
     min_replicas: int
     max_replicas: int

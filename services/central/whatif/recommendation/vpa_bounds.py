@@ -27,7 +27,7 @@ class PercentilesAsked(Question):
 
 
 class UsageBoundsQuestion(Question):
-    """Usage, and how much of it is known."""
+    """Use, and how much of it is known."""
 
     cpu: PercentilesAsked
     memory: PercentilesAsked

@@ -31,7 +31,7 @@ class FiguresOfPod(Question):
 
 
 class RecommendedFigures(Question):
-    """What a container is recommended to ask for."""
+    """The recommended requests of a container."""
 
     container: str
     requests: Amounts = {}
@@ -46,7 +46,7 @@ class PodOfVpa(Question):
 
 
 class PolicyOfContainer(Question):
-    """What may change of a container, or with `*` of all that are not named."""
+    """What of a container may change, or with `*` of all that are not named."""
 
     container: str
     controlled_values: ControlledValues = "RequestsAndLimits"

@@ -13,7 +13,7 @@ SCORE_PER_POINT = 10
 
 
 class FilterReply(Question):
-    """What an extender answered to `filter`."""
+    """An extender's answer to `filter`."""
 
     nodes: list[str] = []
     failed: dict[str, str] = {}
@@ -61,7 +61,7 @@ class ExtenderCombineAnswer(Answer):
 
 @decision("extender_combine", area=AREA, asks=ExtenderCombineQuestion, answers=ExtenderCombineAnswer)
 def extender_combine(question: ExtenderCombineQuestion) -> ExtenderCombineAnswer:
-    """What does the stock scheduler make of its extenders' answers?"""
+    """What does the stock scheduler conclude from its extenders' answers?"""
     asked = [extender for extender in question.extenders if extender.interested]
     feasible = set(question.nodes)
     failed: dict[str, str] = {}

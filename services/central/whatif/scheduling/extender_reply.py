@@ -13,7 +13,7 @@ from shared.whatif.decisions import Answer, Question, decision
 
 
 class SaidOfNode(Question):
-    """What is said of a node."""
+    """What is known of a node."""
 
     fits: bool
     reason: str = ""

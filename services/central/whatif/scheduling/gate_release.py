@@ -27,7 +27,7 @@ class GateReleaseQuestion(Question):
 
 
 class GateReleaseAnswer(Answer):
-    """Who goes, in order; who holds the others up; the gates and what is free afterwards."""
+    """The released pods in order; the first that waits; the gates and what is free afterwards."""
 
     release: list[str]
     blocked_by: str | None

@@ -43,7 +43,7 @@ class AggregatedUse(Question):
 
 
 class ReportedPod(Question):
-    """What a pod uses."""
+    """Use of a pod."""
 
     name: str
     usage: Amounts
@@ -51,7 +51,7 @@ class ReportedPod(Question):
 
 
 class NodeReport(Question):
-    """What a node reported, `age_s` ago."""
+    """A node's report, `age_s` ago."""
 
     age_s: Seconds
     usage: Amounts
@@ -61,7 +61,7 @@ class NodeReport(Question):
 
     @property
     def report(self) -> LoadReport:
-        """As of now, which is second 0."""
+        """Return the report relative to now, which is second 0."""
         return LoadReport(
             measured_s=-self.age_s,
             usage=self.usage,
@@ -110,11 +110,11 @@ class NodeLoadQuestion(Question):
     schedule_when_expired: bool = False
 
     def estimate(self, pod: ArrivingPod | PodThere) -> dict[str, int]:
-        """What the pod will use."""
+        """Return the expected use of the pod."""
         return estimate(pod.requests, pod.limits, self.estimate_factors)
 
     def expected(self, metric: NodeReport, aggregate: Aggregate | None) -> ExpectedUse:
-        """What the node's pods will use."""
+        """Return the expected use of the node's pods."""
         pods = [
             AssignedPod(pod.name, self.estimate(pod), pod.prod, None if ago_s is None else -ago_s)
             for pod in self.pods

@@ -22,7 +22,7 @@ from shared.whatif.decisions import Answer, Question, decision
 
 
 class PodToBind(Question):
-    """The part of a pod that says whether it is bound."""
+    """The part of a pod that decides whether it is bound."""
 
     qos: QosClass = "shared_cores"
     numa_binding: bool = False
@@ -39,7 +39,7 @@ class PodToBind(Question):
 
 
 class BoundAmounts(Question):
-    """What a pod was bound to."""
+    """What a pod is bound to."""
 
     requests: Amounts
     dedicated: bool = False
@@ -66,7 +66,7 @@ class NumaFitQuestion(Question):
 
     @property
     def binding(self) -> NumaBinding:
-        """Who binds what."""
+        """Return who binds what."""
         return NumaBinding(self.policy, frozenset(self.aligned))
 
     @property

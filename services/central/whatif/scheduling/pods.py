@@ -19,7 +19,7 @@ class PlacedContainer(Question):
 
 
 def together(containers: Iterable[PlacedContainer], overhead: Amounts) -> dict[str, int]:
-    """What a pod of these containers takes of a node."""
+    """Return what a pod of these containers takes of a node."""
     rows = list(containers)
     return effective_request(
         [one.requests for one in rows if one.init], [one.requests for one in rows if not one.init], overhead

@@ -9,7 +9,7 @@ from shared.whatif.decisions import Answer, Question, decision
 
 
 class OfferingNode(Question):
-    """What a node offers, null where it never said, and what pods took of it."""
+    """A node's offer, null if it was never reported, and what pods took of it."""
 
     name: str
     allocatable: Amounts | None = None

@@ -21,7 +21,7 @@ class AskedTaint(Question):
 
 
 class AskedSideTaint(Question):
-    """A pool's own taint for a side; what is not said is as usual."""
+    """A pool's own taint for a side; undeclared parts have their default."""
 
     key: str | None = None
     value: str | None = None

@@ -23,7 +23,7 @@ class AskedTideNode(Question):
 
 
 class AskedTidePod(Question):
-    """A pod; `unschedulable`: the scheduler has said so, `stays`: of a DaemonSet."""
+    """A pod; `unschedulable`: the scheduler reported it, `stays`: it belongs to a DaemonSet."""
 
     name: str
     node: str | None = None

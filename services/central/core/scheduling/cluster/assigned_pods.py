@@ -1,4 +1,4 @@
-"""The pods of each node, with sums that follow every change: nobody adds up 250 000 pods for one answer."""
+"""The pods of each node, with sums that follow every change, so that no answer adds up 250 000 pods."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class PodsOfNode:
     reclaimed_millis: int = 0
     reclaimed_bytes: int = 0
     cpu_millis: int = 0
-    """Of the node's own CPU, what the others ask for."""
+    """CPU of the node itself that the other pods request."""
     own_cpus: int = 0
     """Of that, whole CPUs that kubelet gives to single pods where it binds."""
 
@@ -30,7 +30,7 @@ class PodsOfNode:
 
 @dataclass
 class AssignedPods:
-    """An index of a mirror of pods, told of each change by it."""
+    """An index of a mirror of pods, notified of each change."""
 
     _nodes: dict[str, PodsOfNode] = field(default_factory=dict)
     _by_uid: dict[str, PodSeen] = field(default_factory=dict)
@@ -39,7 +39,7 @@ class AssignedPods:
         return len(self._by_uid)
 
     def put(self, uid: str, pod: PodSeen | None) -> set[str]:
-        """Take what is known of a pod now, None: it holds nothing any more; the nodes on which that changes things."""
+        """Record a pod, or None if it holds nothing any more; return the affected nodes."""
         before = self._by_uid.pop(uid, None)
         if before is not None:
             there = self._nodes[before.node]

@@ -1,4 +1,4 @@
-"""`Judge` says whether a node takes a pod: every rule that the extender's filter follows, in one place."""
+"""`Judge` decides whether a node accepts a pod: every rule of the extender's filter, in one place."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,7 +27,7 @@ MOST_CHARACTERS = 1024
 
 @dataclass(frozen=True, slots=True)
 class JudgedNode:
-    """What a node is for a pod: the rule that keeps it away, and its figures."""
+    """The verdict on a node for a pod: the rule that excludes it, and its figures."""
 
     standing: NodeStanding
     rule: Rule
@@ -39,7 +39,7 @@ FITS = JudgedNode(NodeStanding(fits=True), "fits")
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """One moment on both clocks: ours, which never goes back, and the one that objects are stamped with."""
+    """One moment on both clocks: our monotonic one, and the one that stamps objects."""
 
     monotonic_s: float
     wall_s: float
@@ -83,13 +83,14 @@ class Judge:
         return Looking(pod, ask.reclaimed, self.view.estimate(ask), ceiling)
 
     def judged(self, looking: Looking, nodes: Iterable[str], now: Now) -> dict[str, JudgedNode]:
-        """Of each node; one of which nothing is known takes the pod, for the scheduler knows the Node itself."""
+        """Judge each node; an unknown node accepts the pod, because the scheduler knows the Node itself."""
         return {node: self._verdict(looking, self.view.state(node, now.monotonic_s), now) for node in nodes}
 
     def fits_without(self, looking: Looking, node: str, victims: Iterable[str], now: Now) -> bool:
-        """Whether a pod could come once these pods, by UID, are gone; what they use is not known, so load says nothing.
+        """Return whether a pod fits after the eviction of these pods, by UID; their use is unknown, so load does not
+        count.
 
-        The other pods on their way count on: room that is made for this one is not theirs.
+        Other pods on their way still count: they must not use room that is made for this pod.
         """
         state = self.view.state(node, now.monotonic_s)
         if state.taints and keeping_away(state.taints, looking.pod.seen.ask.qos, looking.pod.tolerations):
@@ -104,7 +105,7 @@ class Judge:
         return not insufficient(looking.reclaimed, state.offered, taken)
 
     def refuses(self, node: str, now: Now) -> str:
-        """What keeps pods away from a node whatever they ask for, in words that change as little as that does."""
+        """Return why a node excludes pods whatever they request; the words change only when the reason does."""
         return ", ".join(self._refusals(node, now))[:MOST_CHARACTERS]
 
     def _refusals(self, node: str, now: Now) -> list[str]:
@@ -122,7 +123,7 @@ class Judge:
         return why
 
     def left(self, looking: Looking, state: NodeState) -> NodeLeft:
-        """What the other pods leave of a node that were let onto it and are not seen there yet."""
+        """Return what is left of a node after other pods that were accepted for it and have not appeared there yet."""
         held = self._reservations.on(state.name)
         if not held or (len(held) == 1 and looking.pod.seen.uid in held):
             return NodeLeft(state.requested, state.expected, state.machine)
@@ -164,7 +165,7 @@ class Judge:
         return self._load_verdict(looking, state, left.expected, now)
 
     def _bound(self, looking: Looking, node: OvercommittedNode, name: str) -> JudgedNode | None:
-        """What keeps a pod away where kubelet binds CPUs that are sold more than once; None: nothing of that."""
+        """Return why a pod is excluded from a node whose bound CPUs are sold more than once; None if it is not."""
         held = self._reservations.on(name)
         coming = [ask for uid, ask in held.items() if uid != looking.pod.seen.uid and ask.qos != "reclaimed_cores"]
         counted = replace(

@@ -52,7 +52,7 @@ def offering_cnr(document: Mapping[str, Any]) -> OfferingCnr:
 
 
 def measured_node(document: Mapping[str, Any]) -> MeasuredNode | None:
-    """A NodeMetric of its document; None while nobody has measured anything."""
+    """Read a NodeMetric; None before the first measurement."""
     status = document.get("status") or {}
     node = status.get("nodeMetric") or {}
     used = _resources(node.get("nodeUsage"))
@@ -72,7 +72,7 @@ def measured_node(document: Mapping[str, Any]) -> MeasuredNode | None:
 
 
 def said_by_node(offer: NodeOffer, heard_s: float, wall_s: float) -> SaidByNode:
-    """A node's own message, heard at these times of our two clocks."""
+    """Read a node's own message, received at these times of our two clocks."""
     offered = None if offer.reclaimed is None else _reclaimed(offer.reclaimed)
     bound = frozenset(one.uid for numa in offer.numas for one in numa.allocations)
     return SaidByNode(heard_s, offered, _load(offer, wall_s), wall_s, _machine(offer), bound)
@@ -125,7 +125,7 @@ def _named(cpu_millis: int | None, memory_bytes: int | None) -> dict[str, int]:
 
 
 def _offer(given: Mapping[str, Any]) -> dict[str, int] | None:
-    """Reclaimed amounts under any of their names; None where there is none of them."""
+    """Return reclaimed amounts under any of their names; None if there are none."""
     found: dict[str, int] = {}
     for name, spellings in _OFFERED.items():
         for spelling in (*spellings, _OLDER[name]):

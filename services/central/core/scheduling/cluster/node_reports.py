@@ -1,4 +1,4 @@
-"""What is known of one node: what it said itself over the bus, and what its objects say where it is silent."""
+"""What is known of one node: its own messages on the bus, and its objects if it is silent."""
 
 from dataclasses import dataclass
 
@@ -12,7 +12,7 @@ from services.central.core.scheduling.numa.machine import Machine
 
 @dataclass(frozen=True, slots=True)
 class SaidByNode:
-    """What a node said over the bus; `heard_s` is our monotonic time."""
+    """What a node published on the bus; `heard_s` is our monotonic time."""
 
     heard_s: float
     offered: Amounts | None
@@ -63,7 +63,7 @@ class MeasuredNode:
 
 @dataclass(frozen=True, slots=True)
 class NodeKnown:
-    """All of it; None: there is nothing of the kind."""
+    """All reports of a node; None for missing ones."""
 
     said: SaidByNode | None = None
     node: SchedulableNode | None = None
@@ -88,10 +88,11 @@ class NodeKnown:
         )
 
     def offered(self, *, fresh: bool) -> Amounts | None:
-        """What reclaimed pods may take in all: the node's own word while it is `fresh`, then that of its objects.
+        """Return what reclaimed pods may take in total: by the node's own message while it is `fresh`, otherwise by
+        its objects.
 
-        The CNR has the whole offer; the Node shows less of it under one name where pods ask under another. But who
-        takes a lost node from sale writes 0 into the Node.
+        The CNR has the whole offer; the Node shows less under one name if pods request under another. But when a lost
+        node is withdrawn, 0 is written into the Node.
         """
         if fresh and self.said is not None and self.said.offered is not None:
             return self.said.offered
@@ -102,7 +103,7 @@ class NodeKnown:
         return {name: 0 if name in withdrawn else amount for name, amount in self.cnr.offered.items()}
 
     def load(self, *, fresh: bool) -> LoadReport | None:
-        """What it uses: its own word while it is `fresh`, else the NodeMetric's."""
+        """Return its use: by its own message while it is `fresh`, otherwise by the NodeMetric."""
         if fresh and self.said is not None and self.said.load is not None:
             return self.said.load
         return None if self.metric is None else self.metric.load

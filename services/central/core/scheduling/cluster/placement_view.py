@@ -25,7 +25,7 @@ from services.central.core.scheduling.numa.machine import Machine
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 
 BINDING = NumaBinding()
-"""Who binds here: an agent, which leaves the CPUs of shared pods to others."""
+"""The agent binds pods here, and leaves the CPUs of shared pods to others."""
 REPORT_S = 10.0
 """Between two messages of a node on which nothing changes."""
 T = TypeVar("T", SchedulableNode, OfferingCnr, MeasuredNode)
@@ -33,7 +33,7 @@ T = TypeVar("T", SchedulableNode, OfferingCnr, MeasuredNode)
 
 @dataclass(frozen=True, slots=True)
 class ViewRules:
-    """How long what a node said counts, and by what its pods are estimated."""
+    """How long a node's message counts, and how its pods are estimated."""
 
     said_max_age_s: float = 30.0
     factors: tuple[tuple[str, int], ...] = tuple(FACTORS.items())
@@ -52,13 +52,13 @@ class NodeState:
     allocatable: Amounts = field(default_factory=dict)
     load: LoadReport | None = None
     expected: ExpectedUse | None = None
-    """What its pods will use; None: nobody says what they use."""
+    """Expected use of its pods; None: unknown."""
     machine: Machine | None = None
     """Its NUMA nodes with all bound pods that were given the node; None: it does not say."""
     overcommitted: OvercommittedNode | None = None
     """Where kubelet binds what is sold more than once, with the pods that were given the node."""
     until_s: float = float("inf")
-    """On our monotonic clock: what it said itself counts no longer."""
+    """When its own message expires, on our monotonic clock."""
 
 
 class ByName(Generic[T]):
@@ -70,7 +70,7 @@ class ByName(Generic[T]):
         self._things: dict[str, T] = {}
 
     def put(self, uid: str, thing: T | None) -> str:
-        """Take what is known of an object now, None: it is gone; the name that this is about, "" where none is."""
+        """Record an object, or None if it was deleted; return the name concerned, or ""."""
         if thing is None:
             name = self._names.pop(uid, "")
             # By UID: a successor of the name may be there already.
@@ -91,7 +91,7 @@ class ByName(Generic[T]):
 
 
 class PlacementView:
-    """Told of every change; what depends on a node alone is worked out once a change, not once a pod."""
+    """Notified of every change; what depends only on a node is computed once per change, not once per pod."""
 
     def __init__(self, rules: ViewRules) -> None:
         self._rules = rules
@@ -103,7 +103,7 @@ class PlacementView:
         self._states: dict[str, NodeState] = {}
 
     def put_node(self, uid: str, node: SchedulableNode | None) -> None:
-        """A Node is as given, or gone; with it goes what it said."""
+        """Record a Node, or its deletion, which also removes its messages."""
         name = self.nodes.put(uid, node)
         if self.nodes.get(name) is None:
             self._said.pop(name, None)
@@ -123,7 +123,7 @@ class PlacementView:
             self._states.pop(node, None)
 
     def hear(self, node: str, said: SaidByNode) -> None:
-        """A node says something new of itself; worked out at once, for thousands of them would make an answer late."""
+        """Record a node's message; it is processed at once, because thousands of them would delay an answer."""
         # Whoever invents names would fill the memory; and without its Node nobody asks about it.
         if self.nodes.get(node) is None:
             return
@@ -131,7 +131,7 @@ class PlacementView:
         self._states[node] = self._state(node, said.heard_s)
 
     def state(self, node: str, now_s: float) -> NodeState:
-        """A node as it is now."""
+        """Return the current state of a node."""
         known = self._states.get(node)
         if known is None or now_s > known.until_s:
             known = self._states[node] = self._state(node, now_s)
@@ -139,12 +139,12 @@ class PlacementView:
 
     @property
     def said_max_age_s(self) -> float:
-        """For so long what a node said counts."""
+        """How long a node's message counts."""
         return self._rules.said_max_age_s
 
     @property
     def heard(self) -> Mapping[str, SaidByNode]:
-        """What nodes said last, by name."""
+        """The last message of each node, by name."""
         return self._said
 
     def _state(self, name: str, now_s: float) -> NodeState:
@@ -183,12 +183,12 @@ class PlacementView:
         return ExpectedUse.of(load, pods, self._rules.aggregate)
 
     def estimate(self, ask: PodAsk) -> Amounts:
-        """What a pod will use of which nobody knows yet."""
+        """Return the estimated use of an unmeasured pod."""
         return _estimated(ask, self._rules.factors)
 
 
 def _with_pods(node: OvercommittedNode | None, pods: PodsOfNode) -> OvercommittedNode | None:
-    """What the CNR says of bound CPUs may be behind the pods that were given the node."""
+    """Add pods that were assigned to the node but are not in the CNR's bound CPUs yet."""
     if node is None:
         return None
     bound = max(node.guaranteed_cpus, pods.own_cpus)

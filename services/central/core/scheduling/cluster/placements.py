@@ -1,4 +1,4 @@
-"""What is said of a pod that looked for a node: which nodes keep it away and why, and how those that take it suit."""
+"""Decisions about a pod that looked for a node: which nodes exclude it and why, and the scores of the others."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

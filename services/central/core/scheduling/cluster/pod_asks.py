@@ -24,13 +24,13 @@ MOST_ASKS = 1 << 15
 """Different ones that are kept to be shared: pods of one workload ask alike."""
 NAME_CHARACTERS, UID_CHARACTERS = 253, 128
 MOST_CONTAINERS = 512
-"""Of one pod; the API server's own bound on objects lets through more, and nobody runs them."""
+"""Most containers of one pod; the API server's bound on objects permits more, but no pod has them."""
 FINISHED = ("Succeeded", "Failed")
 
 
 @dataclass(frozen=True, slots=True)
 class ContainerAsk:
-    """What one container of a pod that binds to NUMA nodes asks for, by resource name."""
+    """Requests of one container of a pod that binds to NUMA nodes, by resource name."""
 
     name: str
     requests: tuple[tuple[str, int], ...]
@@ -40,7 +40,7 @@ class ContainerAsk:
 
 @dataclass(frozen=True, slots=True)
 class PodAsk:
-    """What a pod asks for and runs as. CPU in milli-cores; of reclaimed pods the amounts of the reclaimed resources."""
+    """Requests and class of a pod. CPU in milli-cores; for reclaimed pods the amounts of the reclaimed resources."""
 
     qos: QosClass = "shared_cores"
     cpu_request_millis: int = 0
@@ -57,7 +57,7 @@ class PodAsk:
 
     @property
     def reclaimed(self) -> dict[str, int]:
-        """What it takes of a node's offer."""
+        """Return what it takes of a node's offer."""
         mine = self.qos == "reclaimed_cores"
         return {
             RECLAIMED_CPU: self.cpu_request_millis if mine else 0,
@@ -66,7 +66,7 @@ class PodAsk:
 
     @property
     def cpu_taken(self) -> CpuTaken:
-        """What it takes of the node's own CPU."""
+        """Return what it takes of the node's own CPU."""
         mine = 0 if self.qos == "reclaimed_cores" else self.cpu_request_millis
         return CpuTaken(self.own_cpus, 0 if self.own_cpus else mine)
 
@@ -77,7 +77,7 @@ class PodAsk:
 
     @property
     def requests(self) -> dict[str, int]:
-        """What it is estimated by; a resource that it does not name is left out."""
+        """Return the requests for its estimate, without undeclared resources."""
         return _named(self.cpu_request_millis, self.memory_request_bytes)
 
     @property
@@ -88,7 +88,7 @@ class PodAsk:
 
 @dataclass(frozen=True, slots=True)
 class PodSeen:
-    """A pod, the node that it was given, and when (seconds since 1970, by whoever gave it); "" and None: not yet."""
+    """A pod, its node, and when it was assigned (seconds since 1970, by the assigner's clock); "" and None: not yet."""
 
     uid: str
     namespace: str
@@ -113,7 +113,7 @@ class PodAsked:
 
 
 def assigned_pod(document: Mapping[str, Any]) -> PodSeen | None:
-    """What is kept of a Pod; None while it is on no node, and once it has finished."""
+    """Read a Pod; None while it has no node, and once it has finished."""
     if not (document.get("spec") or {}).get("nodeName"):
         return None
     if (document.get("status") or {}).get("phase") in FINISHED:
@@ -122,10 +122,10 @@ def assigned_pod(document: Mapping[str, Any]) -> PodSeen | None:
 
 
 def pod_asked(document: Mapping[str, Any]) -> PodAsked:
-    """The pod of a call, whoever sent it.
+    """Read the pod of a call, whoever sent it.
 
     Raises:
-        Refused: it has no name, or what should be a map or a list is none.
+        Refused: it has no name, or a map or list has another type.
     """
     spec = mapping(document.get("spec"), "Pod.spec")
     rows = items(spec.get("tolerations"), "Pod.spec.tolerations")
@@ -134,10 +134,10 @@ def pod_asked(document: Mapping[str, Any]) -> PodAsked:
 
 
 def pod_seen(document: Mapping[str, Any]) -> PodSeen:
-    """A pod with what it asks for.
+    """Read a pod with its requests.
 
     Raises:
-        Refused: it has no name, or what should be a map or a list is none.
+        Refused: it has no name, or a map or list has another type.
     """
     meta = mapping(document.get("metadata"), "Pod.metadata")
     spec, status = mapping(document.get("spec"), "Pod.spec"), mapping(document.get("status"), "Pod.status")
@@ -195,7 +195,8 @@ def _ask(meta: Mapping[str, Any], spec: Mapping[str, Any]) -> PodAsk:
 def _effective(
     running: Sequence[Mapping[str, Any]], starting: Sequence[Mapping[str, Any]], qos: QosClass, *, mid: bool
 ) -> Counter[str]:
-    """What all containers take together; sidecars run beside the others, init containers one by one before them."""
+    """Return what all containers take together; sidecars run next to the others, init containers one by one before
+    them."""
     beside, largest = Counter[str](), Counter[str]()
     for row in starting:
         own = Counter(known_amounts(mapping(row.get("resources"), "resources"), qos, is_mid=mid))

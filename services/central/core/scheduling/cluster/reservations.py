@@ -1,7 +1,7 @@
-"""What pods take that nobody has seen on a node yet: those that were answered for and may be on their way there.
+"""Amounts of pods that have been accepted for nodes and have not appeared on one yet.
 
-A scheduler tells an extender which nodes it asks about, and never which one it takes. So a pod counts on every node
-that it was let onto, until it is seen on one of them or its time is over: no two pods are let onto the same room.
+A scheduler tells an extender which nodes it asks about, and never which one it chooses. A pod therefore counts on every
+node that accepted it, until it appears on one of them or its time is over, so that no two pods get the same room.
 """
 
 from collections.abc import Iterable, Mapping
@@ -33,7 +33,7 @@ class Reservations:
         return len(self._pods)
 
     def reserve(self, uid: str, ask: PodAsk, nodes: Iterable[str], now_s: float) -> None:
-        """Let a pod count on these nodes and on no other: a scheduler that asks again has taken none of before."""
+        """Count a pod on exactly these nodes: a scheduler that asks again has used none of the earlier ones."""
         self.release(uid)
         held = _Held(tuple(nodes), now_s + self.hold_s)
         if not held.nodes:
@@ -63,5 +63,5 @@ class Reservations:
             self.release(uid)
 
     def on(self, node: str) -> Mapping[str, PodAsk]:
-        """What counts on a node, by UID."""
+        """Return what counts on a node, by UID."""
         return self._nodes.get(node, _NOBODY)

@@ -1,4 +1,4 @@
-"""`Suits` says how well a node suits a pod: the mean of what can be said of the two."""
+"""`Suits` scores how well a node suits a pod: the mean of the available scores."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ _BALANCED = AllocationScoring("balanced", _RECLAIMED)
 
 @dataclass(frozen=True, slots=True)
 class SuitRules:
-    """Weights of the load, and when what is known of it is too old to say anything."""
+    """Weights of the load, and the age from which load figures are ignored."""
 
     weights: Mapping[str, int]
     dominant_weight: int = 0
@@ -57,7 +57,7 @@ class Suits:
         return sum(parts) // len(parts)
 
     def _load(self, looking: Looking, state: NodeState, left: NodeLeft, now: Now) -> int:
-        """0 without a report, or with an old one: a node of which nothing is known is nobody's first choice."""
+        """Return 0 without a report, or with a stale one, because an unknown node should not be preferred."""
         if (
             state.load is None
             or left.expected is None

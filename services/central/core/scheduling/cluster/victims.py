@@ -1,4 +1,4 @@
-"""What an extender says of pods that would be evicted for another one: victims as they are, nodes only fewer."""
+"""Answers about pods that would be evicted for another one: victims are unchanged, nodes can only become fewer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class PreemptRequest:
         return cls(pod, victims, {str(node): _violations(row) for node, row in rows.items()})
 
     def reply(self, fits: Mapping[str, bool]) -> dict[str, Any]:
-        """The nodes on which the pod would fit with these victims gone, or of which nobody knows better."""
+        """Return the nodes on which the pod would fit without these victims, and unknown nodes."""
         return {
             "NodeNameToMetaVictims": {
                 node: {"Pods": [{"UID": uid} for uid in uids], "NumPDBViolations": self.violations[node]}

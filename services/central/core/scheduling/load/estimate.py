@@ -1,4 +1,4 @@
-"""`estimate` says what a pod will use of which nobody knows yet (docs/facts/scheduling.md#load)."""
+"""`estimate` estimates the use of an unmeasured pod (docs/facts/scheduling.md#load)."""
 
 from collections.abc import Mapping
 
@@ -10,7 +10,7 @@ _NOTHING_ASKED = {"cpu": 250, "memory": 200 << 20}
 
 
 def estimate(requests: Amounts, limits: Amounts, factors: Mapping[str, int] = FACTORS) -> dict[str, int]:
-    """By resource: the percentage of the larger of request and limit, at most the limit where there is one."""
+    """Return by resource the percentage of the larger of request and limit, at most the limit if there is one."""
     return {name: _of_one(name, requests.get(name, 0), limits.get(name, 0), factors[name]) for name in sorted(factors)}
 
 

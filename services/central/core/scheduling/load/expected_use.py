@@ -1,6 +1,7 @@
-"""`ExpectedUse` is what a node's pods will use, from what the node reported and from what it cannot have seen yet.
+"""`ExpectedUse` is the use of a node's pods, from the node's report and from pods that the report cannot include
+yet.
 
-It depends on the node alone, so it is worked out as reports and pods change, not for each pod that looks for a place.
+It depends only on the node, so it is computed as reports and pods change, not for each pod that looks for a node.
 """
 
 from collections import Counter
@@ -15,7 +16,7 @@ REPORT_INTERVAL_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class UsedByPod:
-    """What a report says of one pod."""
+    """What a report says about one pod."""
 
     usage: Amounts
     prod: bool = False
@@ -23,7 +24,7 @@ class UsedByPod:
 
 @dataclass(frozen=True, slots=True)
 class LoadReport:
-    """What a node used at `measured_s`; `aggregated` by kind of percentile and seconds that it was taken over."""
+    """Use of a node at `measured_s`; `aggregated` by kind of percentile and duration in seconds."""
 
     measured_s: float
     usage: Amounts
@@ -32,7 +33,8 @@ class LoadReport:
     interval_s: float = REPORT_INTERVAL_S
 
     def percentile(self, kind: str, duration_s: float | None) -> Amounts | None:
-        """The aggregate of a kind over a duration; without one of the longest, and of now where there is none."""
+        """Return the aggregate of a kind over a duration; by default the longest, and the current use if there is
+        none."""
         reported = {over: usage for (of, over), usage in self.aggregated.items() if of == kind and usage}
         if duration_s is not None:
             return reported.get(duration_s)
@@ -59,7 +61,7 @@ class Aggregate:
 
 @dataclass(frozen=True, slots=True)
 class ExpectedUse:
-    """What all pods of a node, and what its prod pods will use."""
+    """Expected use of all pods of a node, and of its prod pods."""
 
     everything: Amounts
     prod: Amounts

@@ -1,4 +1,4 @@
-"""`judge_load` says whether a node would be too hot with a further pod (docs/facts/scheduling.md#load)."""
+"""`judge_load` decides whether a node would be too loaded with another pod (docs/facts/scheduling.md#load)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -38,9 +38,10 @@ class Ceiling:
 
     @classmethod
     def of(cls, limits: LoadLimits, *, prod: bool, daemonset: bool) -> "Ceiling | None":
-        """The first thresholds that are set: a prod pod's own, those of a percentile, those of now; None: all off.
+        """Return the first thresholds that are set: a prod pod's own, those of a percentile, those of current use;
+        None: all off.
 
-        A DaemonSet's pod has nowhere else to go, so nothing holds it.
+        A DaemonSet's pod cannot run elsewhere, so it is never refused.
         """
         if daemonset:
             return None
@@ -86,7 +87,7 @@ def judge_load(ceiling: Ceiling, pod_estimate: Amounts, expected: ExpectedUse, a
 
 
 def judge_age(age_s: float, limits: LoadLimits) -> LoadVerdict | None:
-    """What an expired report means by itself; None: it is fresh, or counts all the same."""
+    """Return the verdict on an expired report; None: it is fresh, or counts anyway."""
     if age_s < limits.expiration_s or not limits.filter_expired:
         return None
     return PASSES if limits.schedule_when_expired else LoadVerdict("metric_expired")

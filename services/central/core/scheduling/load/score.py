@@ -1,4 +1,4 @@
-"""`load_score` says how cool a node would be with a further pod (docs/facts/scheduling.md#load)."""
+"""`load_score` scores how little loaded a node would be with another pod (docs/facts/scheduling.md#load)."""
 
 from collections.abc import Mapping
 
@@ -19,5 +19,5 @@ def load_score(estimated: Amounts, allocatable: Amounts, weights: Mapping[str, i
 
 
 def least_used(used: int, capacity: int) -> int:
-    """The part of a capacity that is not used, 0 to 100; 0 where more is used, or there is none."""
+    """Return the unused part of a capacity, 0 to 100; 0 if more is used, or there is none."""
     return 0 if used > capacity or capacity <= 0 else (capacity - used) * MAX_SCORE // capacity

@@ -1,4 +1,5 @@
-"""`NumaBinding` says which pods are bound to NUMA nodes, and what of them (docs/facts/scheduling.md#numa-nodes)."""
+"""`NumaBinding` decides which pods are bound to NUMA nodes, and which of their resources
+(docs/facts/scheduling.md#numa-nodes)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from shared.core.cgroups.kube_qos import kube_qos
 
 ALIGNED = frozenset({"cpu", "memory"})
 POD = "pod"
-"""What stands for all containers where the pod is placed as a whole."""
+"""Stands for all containers if the pod is placed as a whole."""
 
 _SERVED: Mapping[Policy, frozenset[TopologyPolicy]] = {
     "native": frozenset({"single_numa_container", "single_numa_pod"}),
@@ -41,7 +42,7 @@ class BindablePod:
 
 @dataclass(frozen=True, slots=True)
 class NumaBinding:
-    """Who binds, and which resources must lie together."""
+    """Who binds, and which resources must be on the same nodes."""
 
     policy: Policy = "dynamic"
     aligned: frozenset[str] = ALIGNED
@@ -55,9 +56,10 @@ class NumaBinding:
         return whole and kube_qos(amounts) == "Guaranteed"
 
     def serves(self, machine: Machine) -> bool:
-        """Whether the machine binds in a way that is known here.
+        """Return whether the machine binds in a known way.
 
-        More nodes than kubelet takes are left to the node itself: nobody is refused for what was not looked through.
+        Machines with more nodes than kubelet supports are left to the node itself, because a pod must not be refused
+        without a search.
         """
         small = len(machine.numas) <= MOST_NUMAS or machine.topology_policy != "numeric_container"
         return small and machine.topology_policy in _SERVED[self.policy]
@@ -67,7 +69,7 @@ class NumaBinding:
         return self.policy == "dynamic" and pod.numa_exclusive
 
     def asks(self, pod: BindablePod, machine: Machine) -> list[tuple[str, Amounts]]:
-        """What is placed, in order; init containers are gone by then, and an agent leaves sidecars where they are."""
+        """Return what is placed, in order; init containers have ended by then, and an agent leaves sidecars unbound."""
         running = [one for one in pod.containers if not one.init]
         if machine.topology_policy == "single_numa_pod":
             init = [one.requests for one in pod.containers if one.init]

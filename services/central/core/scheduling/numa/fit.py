@@ -1,4 +1,4 @@
-"""`numa_fit` says where the containers of a bound pod would lie (docs/facts/scheduling.md#numa-nodes)."""
+"""`numa_fit` decides where the containers of a bound pod would be (docs/facts/scheduling.md#numa-nodes)."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -15,7 +15,7 @@ MOST_NUMAS = 8
 
 @dataclass(frozen=True, slots=True)
 class NumaTaken:
-    """What one pod was bound to here."""
+    """What one pod is bound to here."""
 
     requests: Amounts
     dedicated: bool = False
@@ -57,5 +57,5 @@ class Machine:
 
 
 def counted(allocations: Iterable[NumaTaken], policy: Policy) -> list[Amounts]:
-    """What allocations take of a node: under `dynamic` those of dedicated pods alone, for the others give way."""
+    """Return the allocations that count: under `dynamic` only those of dedicated pods, because the others give way."""
     return [one.requests for one in allocations if one.dedicated or policy == "native"]

@@ -1,8 +1,8 @@
-"""`best_sets` finds the sets of NUMA nodes that a container gets (docs/facts/scheduling.md#numa-nodes).
+"""`best_sets` finds the sets of NUMA nodes for a container (docs/facts/scheduling.md#numa-nodes).
 
 Aligned resources share one set, whose size is fixed: no set below the largest of their minimum counts has enough, and
-none above it has the minimum count of any. Other resources may have sets of their own that contain one another. For
-them a superset of what has enough has enough, so the whole machine is the last resort. This keeps the search small: at
+none above it has the minimum count of any. Other resources may have separate sets that contain one another. A superset
+of a sufficient set is sufficient for them, so the whole machine is the last resort. This keeps the search small: at
 most 70 sets of a size, and chains of sets of fixed sizes.
 """
 
@@ -33,7 +33,8 @@ def least_count(name: str, amount: int, machine: Machine) -> int:
 
 
 def best_sets(requests: Amounts, room: Room, aligned: frozenset[str]) -> dict[str, Nodes] | None:
-    """The nodes of each resource that NUMA nodes list, which are taken there; None: the container does not fit."""
+    """Return the nodes of each resource that NUMA nodes list, and allocate it there; None: the container does not
+    fit."""
     machine = room.machine
     listed = {name for node in machine.numas for name in node.capacity}
     asked = {name: amount for name, amount in sorted(asked_for(requests).items()) if name in listed}
@@ -78,7 +79,8 @@ class _Search:
         return len(nodes) >= self.least[name] and self.room.on(nodes, name) >= self.asked[name]
 
     def _common(self) -> Iterator[Nodes]:
-        """Sets that do for all aligned resources; the empty one, which lies in every other, where there are none."""
+        """Yield sets that are sufficient for all aligned resources; the empty set, which is in every other, without
+        any."""
         if not self.aligned:
             return iter([frozenset()])
         size = max(self.least[name] for name in self.aligned)
@@ -102,7 +104,8 @@ class _Search:
         return [frozenset(node for node, _ in some) for some in sets if sum(n for _, n in some) >= self.asked[name]]
 
     def _whole(self, shared: Nodes, chosen: Choice, others: Sequence[str]) -> Choice:
-        """The choice with those that do not get their minimum count: on the smallest set around all the others."""
+        """Extend the choice by resources that do not get their minimum count: on the smallest set that contains all
+        the others."""
         rest = [name for name in others if name not in chosen]
         if not rest:
             return chosen
@@ -114,7 +117,7 @@ class _Search:
 
 
 def _nested(shared: Nodes, levels: Mapping[str, Sequence[Nodes]]) -> Iterator[Choice]:
-    """Every choice of one set a resource in which of any two one contains the other, the shared one among them."""
+    """Yield every choice of one set per resource in which any two contain one another, including the shared one."""
 
     def further(chosen: Choice, names: Sequence[str]) -> Iterator[Choice]:
         if not names:

@@ -9,7 +9,7 @@ from services.central.core.scheduling.numa.machine import Machine
 
 @dataclass(slots=True)
 class Room:
-    """What is left by node and resource; what `alone` names is given to one container whole, or not at all."""
+    """What is left by node and resource; resources in `alone` go to one container completely, or not at all."""
 
     machine: Machine
     alone: Collection[str] = ()
@@ -20,19 +20,19 @@ class Room:
         self.left = {node.id: dict(node.available) for node in self.machine.numas}
 
     def idle(self, name: str) -> set[int]:
-        """Nodes on which nobody has any of a resource."""
+        """Return the nodes on which a resource is entirely free."""
         return {node.id for node in self.machine.numas if self.of(node.id, name) == node.allocatable.get(name, 0)}
 
     def of(self, node_id: int, name: str) -> int:
-        """What is left of a resource on one node."""
+        """Return what is left of a resource on one node."""
         return self.left[node_id].get(name, 0)
 
     def on(self, nodes: Iterable[int], name: str) -> int:
-        """What is left of a resource on some nodes together."""
+        """Return what is left of a resource on several nodes together."""
         return sum(self.of(node_id, name) for node_id in nodes)
 
     def allocate(self, name: str, amount: int, nodes: Iterable[int]) -> None:
-        """Give some of a resource away, from the lowest node on; of one that is given whole, all there is."""
+        """Allocate an amount of a resource, from the lowest node on; an exclusive resource is allocated completely."""
         for node_id in sorted(nodes):
             there = self.of(node_id, name)
             given = there if name in self.alone else min(there, amount)
@@ -42,5 +42,5 @@ class Room:
 
 
 def asked_for(requests: Amounts) -> dict[str, int]:
-    """The resources of which anything is asked for."""
+    """Return the requests that are not zero."""
     return {name: amount for name, amount in requests.items() if amount > 0}

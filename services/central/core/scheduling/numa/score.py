@@ -1,4 +1,4 @@
-"""`numa_score` says how well a machine suits a bound pod (docs/facts/scheduling.md#numa-nodes)."""
+"""`numa_score` scores how well a machine suits a bound pod (docs/facts/scheduling.md#numa-nodes)."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ MAX_SCORE = 100
 
 @dataclass(frozen=True, slots=True)
 class NumaScoring:
-    """What is preferred, and how much each resource weighs; what is not named, or below 1, weighs 1."""
+    """The strategy, and the weight of each resource; an unnamed weight, or one below 1, is 1."""
 
     strategy: NumaStrategy = "least_allocated"
     weights: Mapping[str, int] = field(default_factory=dict)
@@ -48,7 +48,7 @@ class NumaScore:
 
 
 def numa_score(pod: BindablePod, binding: NumaBinding, machine: Machine, scoring: NumaScoring) -> NumaScore:
-    """The mean of the containers' scores, each as if it came alone."""
+    """Return the mean of the containers' scores, each computed as if it came alone."""
     if not binding.concerns(pod):
         return NumaScore(MAX_SCORE)
     if not binding.serves(machine):
@@ -66,7 +66,7 @@ def numa_score(pod: BindablePod, binding: NumaBinding, machine: Machine, scoring
 
 
 def _free(asked: Amounts, room: Room) -> Iterator[dict[str, int]]:
-    """What is free on each node, or on each set of as few as an exclusive container can do with; alike ones once."""
+    """Yield what is free on each node, or on each minimal set for an exclusive container; equal ones once."""
     machine, count = room.machine, 1
     if room.alone and machine.topology_policy == "numeric_container":
         count = max(least_count(name, amount, machine) for name, amount in asked.items())

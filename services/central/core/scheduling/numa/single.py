@@ -5,7 +5,7 @@ from services.central.core.scheduling.numa.room import Room, asked_for
 
 
 def lowest_node(requests: Amounts, room: Room) -> int | None:
-    """The lowest node with enough of everything, which is taken there; None: there is none."""
+    """Return the lowest node with enough of everything, and allocate it there; None if there is none."""
     numas = room.machine.numas
     asked = asked_for(requests)
     for name in asked.keys() - {name for node in numas for name in node.allocatable}:
@@ -23,5 +23,5 @@ def lowest_node(requests: Amounts, room: Room) -> int | None:
 
 
 def _is_kubelets(name: str) -> bool:
-    """Whether kubelet itself manages a resource; a device of somebody else's may belong to no NUMA node."""
+    """Return whether kubelet itself manages a resource; other devices may belong to no NUMA node."""
     return "/" not in name or "kubernetes.io/" in name
