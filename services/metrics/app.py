@@ -32,7 +32,7 @@ from shared.contracts.pod import Pod
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 from shared.core.cgroups.layout import SHARE
-from shared.errors import SubletError
+from shared.errors import BadConfig, SubletError
 from shared.settings import check, merge
 
 log = structlog.get_logger()
@@ -111,9 +111,16 @@ class MetricsApp:
         return {"sample": sample, "missing": dict(last.results.rejected)}
 
     def reconfigure(self, section: Mapping[str, Any]) -> None:
-        """Take new periods and bounds; they hold from the next probe on."""
+        """Take new periods and bounds; they hold from the next probe on.
+
+        Raises:
+            BadConfig: not valid, or it would switch what is built at the start.
+        """
         static = self._context.raw.get(NAME) or {}
-        self._settings = check(MetricsSettings, merge(static, section), where=NAME)
+        wanted = check(MetricsSettings, merge(static, section), where=NAME)
+        if wanted.perf != self._settings.perf:
+            raise BadConfig(f"{NAME}.perf holds from the agent's start: set it in its settings, and start it anew")
+        self._settings = wanted
         self._waker.configure(self._settings)
 
     async def close(self) -> None:
@@ -138,6 +145,7 @@ class MetricsApp:
                 fields["host_applications"] = application_readings(
                     self._settings.host_applications, applications, results.results, collected.unread
                 )
+                fields["counters_unmeasured"] = collected.uncounted
                 sample = self._context.wire.stamp(NodeSample, trigger=trigger, **fields)
             # No part of a sample is better than a wrong one: readers see its age and act on that.
             except (SubletError, OSError, ValidationError) as error:

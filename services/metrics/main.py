@@ -5,10 +5,12 @@ from pathlib import Path
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.exposition import Exposition
 from services.metrics.adapters.host import HostReader
+from services.metrics.adapters.perf_stat import PerfStat
 from services.metrics.adapters.pressure_triggers import PressureTriggers, pressure_files
 from services.metrics.adapters.targets import LayoutTargets
 from services.metrics.adapters.tripwire import HostTripwire
 from services.metrics.app import MetricsApp
+from services.metrics.core.counters import NO_MACHINE, NO_V2
 from services.metrics.core.figures.target import TENANTS
 from services.metrics.core.reads.pooled import pool_of_members
 from services.metrics.ports import MetricsPorts
@@ -33,17 +35,23 @@ def build(context: Context) -> App:
     cgroups = Cgroups(common.host_root)
     layout: Layout = find_layout(cgroups) if common.substrate == "kubernetes" else OwnLayout()
     targets = LayoutTargets(common.host_root, layout)
-    host = HostReader(common.host_root, cgroups)
+    settings = section(MetricsSettings, context.raw, NAME)
+    perf = None
+    if settings.perf.enabled:
+        lacking = NO_MACHINE if common.substrate == "sim" else NO_V2 if cgroups.version == 1 else ""
+        perf = PerfStat(settings.perf, lacking, context.clock.monotonic)
+    host = HostReader(common.host_root, cgroups, counters=perf)
+    sources = known_sources(counters=perf is not None)
     ports = MetricsPorts(
         pods=pod_source(common),
-        collector=Collector(host, known_sources(), targets, context.clock.monotonic),
+        collector=Collector(host, sources, targets, context.clock.monotonic),
         tripwire=HostTripwire(common.host_root, cgroups, targets.tenants),
         alarm=PressureTriggers(pressure_files(common.host_root, _homes(cgroups, layout))),
         show=Exposition(context.clock.monotonic),
         tenants=TENANTS if layout.classes else pool_of_members(SHARE),
         layout=layout,
     )
-    return MetricsApp(context, ports, section(MetricsSettings, context.raw, NAME))
+    return MetricsApp(context, ports, settings)
 
 
 def _homes(cgroups: Cgroups, layout: Layout) -> list[Path]:

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from services.metrics.core.counters import Counts
 from services.metrics.core.figures.figure import OffersByKind
 from services.metrics.core.figures.results import TargetReading
 from services.metrics.core.figures.target import TENANTS, Target
@@ -21,6 +22,8 @@ class Collected:
     failures: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     """By name of an application outside of pods, why its cgroup cannot be read."""
+    uncounted: str = ""
+    """Why enabled performance counters have no figures, and what to do."""
 
 
 class Collect(Protocol):
@@ -41,6 +44,30 @@ class Collect(Protocol):
 
     def close(self) -> None:
         """Close what is kept open."""
+        ...
+
+
+class PerfCounters(Protocol):
+    """Counts cycles and instructions of cgroups, one time window after another."""
+
+    @property
+    def failure(self) -> str:
+        """Return why there are no counts, and what to do; "" if nothing is wrong."""
+        ...
+
+    def follow(self, groups: Sequence[str]) -> None:
+        """Read the counts of a window that has ended, and start the next window over these cgroups when it is due.
+
+        Called in every pass; does not block and does not raise.
+        """
+        ...
+
+    def counts(self, group: str) -> Counts | None:
+        """Return the counts of a cgroup and all below it in the last window: zeros if none ran; None if unknown."""
+        ...
+
+    def close(self) -> None:
+        """End the current window."""
         ...
 
 

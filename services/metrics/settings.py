@@ -15,6 +15,19 @@ REST_PERIODS = 1.5
 still gives advisor and evictor a fresh sample."""
 
 
+class PerfSettings(Settings):
+    """Performance counters of the CPUs: cycles and instructions of pods, from which cycles per instruction (`cpi`) are
+    computed. A change applies when the agent restarts."""
+
+    enabled: bool = False
+    """Counts with the program perf. It needs CAP_PERFMON, cgroup v2 and a machine with counters; if one is missing, the
+    condition CountersUnmeasured names it and there are no figures."""
+    window_s: Annotated[float, Field(ge=1, le=30)] = 10.0
+    """Length of one counting window."""  # docs/facts/koordinator-isolation.md#cycles-per-instruction
+    pause_s: Annotated[float, Field(ge=0, le=30)] = 10.0
+    """Time between two windows. A figure is at most one pause and two windows old."""
+
+
 class MetricsSettings(Settings):
     """How often the node is measured, and what triggers an early pass."""
 
@@ -36,6 +49,8 @@ class MetricsSettings(Settings):
     """Applications outside of pods that are measured as pods are. `path` is a cgroup below `base` (`CgroupRoot`, or
     kubelet's group `Kubepods`, `KubepodsBurstable`, `KubepodsBesteffort`) that holds no pod. `qos` and `priority`
     are Koordinator's classes; what `koord-batch` and `koord-free` use is not subtracted from batch resources."""
+    perf: PerfSettings = PerfSettings()
+    """Performance counters, the input of cycles per instruction."""
 
     @property
     def longest_period_s(self) -> float:

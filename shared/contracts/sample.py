@@ -226,6 +226,8 @@ class NodeSample(Message):
     pods: tuple[PodReading, ...] = ()
     host_applications: tuple[ApplicationReading, ...] = ()
     """As the settings name them."""
+    counters_unmeasured: str = ""
+    """Why enabled performance counters have no figures, and what to do."""
     pods_left_out: Count = 0
     """Pods of the node that are not in `pods`, because the message would be longer than its readers read."""
     figure_ages_s: dict[str, Amount] = {}

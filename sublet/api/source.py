@@ -3,7 +3,7 @@
 A source is one file in `services/metrics/sources` that ends in `SOURCE = Source(...)`.
 """
 
-from services.metrics.core.figures.figure import Damped, Gauge, Rate, Ratio, Total
+from services.metrics.core.figures.figure import Damped, Gauge, Quotient, Rate, Ratio, Total
 from services.metrics.core.figures.target import GROUPS, Kind, Target
 from services.metrics.core.figures.values import Value
 from services.metrics.core.reads.gates import GREW, WORKED, Gate, Moved
@@ -20,6 +20,7 @@ __all__ = (
     "Host",
     "Kind",
     "Moved",
+    "Quotient",
     "Rate",
     "Ratio",
     "Source",

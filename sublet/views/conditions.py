@@ -9,6 +9,8 @@ def conditions(facts: NodeFacts) -> list[tuple[str, str]]:
     found += [(str(c.get("type")), str(c.get("message"))) for c in facts.answered("evictor", "conditions", [])]
     if facts.sample is not None and (unmeasured := facts.sample.unmeasured_applications):
         found.append(("HostApplicationUnmeasured", unmeasured))
+    if facts.sample is not None and facts.sample.counters_unmeasured:
+        found.append(("CountersUnmeasured", facts.sample.counters_unmeasured))
     if (told := facts.answered("advisor", "service_profiles", None)) and told["stale"]:
         found.append(("ServiceProfilesStale", told["stale"].removeprefix("ServiceProfilesStale: ")))
     if failure := facts.answered("reporter", "write_failure", ""):

@@ -10,7 +10,7 @@ from shared.core.cgroups.layout import POOL_OF_QOS
 from shared.core.cpus.cpuset import CpuSet
 from sublet.output import table_of
 from sublet.views.facts import NodeFacts
-from sublet.views.figures import UNKNOWN, cores, memory
+from sublet.views.figures import UNKNOWN, cores, memory, number
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -29,6 +29,8 @@ class Usage:
     cpu_usage_cores: float | None
     load1: float | None
     memory_bytes: int | None
+    cpi: float | None = None
+    """Cycles per instruction."""
 
 
 def pool_rows(facts: NodeFacts) -> list[Usage]:
@@ -67,9 +69,14 @@ def usage_rows(facts: NodeFacts, *, pods: bool) -> list[Usage]:
 
 
 def table(title: str, rows: Iterable[Usage]) -> "Table":
-    """The rows as a table, with the title above their names."""
-    header = (title, "CPUs", "count", "CPU used", "of its CPUs", "load1", "memory")
-    return table_of(header, [_cells(row) for row in rows], right=(2, 3, 5, 6), folded=(_CPUS,))
+    """The rows as a table, with the title above their names; CPI where it is counted."""
+    rows = list(rows)
+    header = [title, "CPUs", "count", "CPU used", "of its CPUs", "load1", "memory"]
+    cells = [list(_cells(row)) for row in rows]
+    if any(row.cpi is not None for row in rows):
+        header.append("CPI")
+        cells = [[*one, number(row.cpi)] for one, row in zip(cells, rows, strict=True)]
+    return table_of(header, cells, right=(2, 3, 5, 6, 7), folded=(_CPUS,))
 
 
 def _cells(row: Usage) -> Sequence[str]:
@@ -103,6 +110,7 @@ def _row(name: str, cpus: str | None, readings: Iterable[GroupReading]) -> Usage
         cpu_usage_cores=_total([r.cpu_usage_cores for r in known]),
         load1=_total([r.load1 for r in known]),
         memory_bytes=_whole(_total(memories)),
+        cpi=_cpi(known),
     )
 
 
@@ -110,6 +118,15 @@ def _total(values: Sequence[float | None]) -> float | None:
     """The sum, unless a part of it is not known."""
     known = [value for value in values if value is not None]
     return sum(known) if known and len(known) == len(values) else None
+
+
+def _cpi(readings: Sequence[GroupReading]) -> float | None:
+    """Of those that have it, by what each uses."""
+    known = [(r.extra["cpi"], r.cpu_usage_cores or 0.0) for r in readings if "cpi" in r.extra]
+    if len(known) == 1:
+        return known[0][0]
+    used = sum(use for _, use in known)
+    return sum(cpi * use for cpi, use in known) / used if used else None
 
 
 def _whole(value: float | None) -> int | None:

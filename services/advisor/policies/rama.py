@@ -50,8 +50,8 @@ class RamaSettings(canonical.CanonicalSettings):
     cpu_pressure: Target | None = 10.0
     """Percent of the last 10 s in which at least one task waited."""
     cpi: Target | None = None
-    """Cycles per instruction; the normal value depends on the service. Used if a custom source measures the figure
-    `cpi` of the share pool; Sublet's own sources do not."""
+    """Cycles per instruction; the normal value depends on the service. Used if `metrics.perf` is enabled and the
+    machine has counters."""
     max_gap_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.3
     """Greatest distance of the result from the canonical estimate, as a share of the estimate."""
     max_gap_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 4.0

@@ -80,7 +80,7 @@ class Collector:
             reading = self._read(target, before.get(target), failures)
             if reading is not None:
                 readings[target] = reading
-        return Collected(pooled(readings, self._sums), failures, self._unread)
+        return Collected(pooled(readings, self._sums), failures, self._unread, self._host.uncounted)
 
     def _all_targets(self, pods: Sequence[Pod], applications: Sequence[Target]) -> Sequence[Target]:
         """The very same list as long as nothing has changed: by that the host knows."""

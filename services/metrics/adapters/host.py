@@ -5,12 +5,15 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TypeVar, cast
 
+from services.metrics.core.counters import Counts
 from services.metrics.core.figures.target import Target
 from services.metrics.core.reads.tally import CounterTally, tallied
 from services.metrics.core.source import Host
+from services.metrics.ports import PerfCounters
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.hostfs import KeptFiles, read_record, read_text, root_file_system
 from shared.core.cgroups.knobs import Version
+from shared.core.cgroups.layout import RECLAIM
 from shared.core.file_system import FileSystem
 
 _IDENTITY: dict[Version, tuple[str, str]] = {1: ("cpuacct", "cpuacct.usage"), 2: ("", "cpu.stat")}
@@ -32,12 +35,14 @@ class HostReader:
         host_root: Path,
         cgroups: Cgroups,
         file_system: Callable[[str], FileSystem | None] = root_file_system,
+        counters: PerfCounters | None = None,
     ) -> None:
         self.root = str(host_root).rstrip("/")
-        self._file_system = file_system
+        self._file_system, self._counters = file_system, counters
         self._cgroups = cgroups
         self._files = KeptFiles()
         self._targets: Sequence[Target] = ()
+        self._counted: Sequence[str] = ()
         self._folders: dict[tuple[str, str], str] = {}
         self._texts: dict[str, str | None] = {}
         self._found: dict[tuple[object, str], object] = {}
@@ -63,6 +68,8 @@ class HostReader:
         self.passes += 1
         self._texts.clear()
         self._found.clear()
+        if self._counters is not None:
+            self._follow(self._counters, targets)
         # The very same list as long as nothing has changed (`LayoutTargets`), so this is the usual end.
         if targets is self._targets:
             return
@@ -76,6 +83,22 @@ class HostReader:
             del self._folders[key]
             self._tallies.pop(folder, None)
             self._turns.pop(folder, None)
+
+    def _follow(self, counters: PerfCounters, targets: Sequence[Target]) -> None:
+        """Count containers, tenants' first; the counts of pods and pools are their sums."""
+        if targets is not self._targets:
+            containers = [target for target in targets if target.kind == "container"]
+            self._counted = [one.group for one in sorted(containers, key=lambda one: one.pool == RECLAIM)]
+        counters.follow(self._counted)
+
+    @property
+    def uncounted(self) -> str:
+        """Return why enabled performance counters have no figures; "" if nothing is wrong."""
+        return "" if self._counters is None else self._counters.failure
+
+    def counts(self, target: Target) -> Counts | None:
+        """Return the counts of the target's cgroup in the last window. None if unknown."""
+        return None if self._counters is None else self._counters.counts(target.group)
 
     def text(self, path: str) -> str | None:
         """A file below the host root ("proc/meminfo"); None where it does not exist."""
@@ -187,8 +210,10 @@ class HostReader:
             return None
 
     def close(self) -> None:
-        """Close the files that are kept open."""
+        """Close the files that are kept open, and count no more."""
         self._files.close()
+        if self._counters is not None:
+            self._counters.close()
 
 
 def _same_numbers(root: str) -> bool:

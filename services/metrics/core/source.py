@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol, TypeVar
 
+from services.metrics.core.counters import Counts
 from services.metrics.core.figures.figure import Figure
 from services.metrics.core.figures.target import Kind, Target
 from services.metrics.core.figures.values import Raw
@@ -22,7 +23,7 @@ T = TypeVar("T")
 class Host(Protocol):
     """The host as a source reads it. Paths are relative to the host's root ("proc/meminfo").
 
-    Every method except `once`, `tally` and `turn` may raise OSError: the file exists but cannot be read.
+    Every method except `counts`, `once`, `tally` and `turn` may raise OSError: the file exists but cannot be read.
     """
 
     @property
@@ -85,6 +86,10 @@ class Host(Protocol):
         """Return how full the host's root file system is, the one figure that no file contains. None if unknown."""
         ...
 
+    def counts(self, target: Target) -> Counts | None:
+        """Return what the tasks of the target's cgroup did in the last counting window. None if unknown."""
+        ...
+
     def once(self, find: Callable[["Host", str], T], about: str) -> T:
         """Return the result of `find` for a folder or file, computed once a pass, because several targets may ask."""
         ...
@@ -122,3 +127,5 @@ class Source:
     """Raw values that may be summed over cgroups for a pool without a cgroup of its own (`reads.pooled`): levels
     and, if the source is read in every pass, counters. Readings behind a gate are of different times, so sums of
     their counters are meaningless."""
+    counters: bool = False
+    """Whether it reads performance counters; such a source is used only if `metrics.perf` is enabled."""

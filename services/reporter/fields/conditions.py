@@ -11,10 +11,11 @@ from shared.contracts.allocation import Allocation
 
 
 def fragment(view: FieldView) -> Fragment | None:
-    """Return ServicesReady; ConfigRefused, NodeStrategyUnread and HostApplicationUnmeasured if they apply;
+    """Return ServicesReady; ConfigRefused, NodeStrategyUnread, HostApplicationUnmeasured and CountersUnmeasured if they
+    apply;
     AllocationFresh and AllocationApplied; and the conditions of qrm and the reporter."""
     found = [_services_ready(view), _config_refused(view), _node_strategy_unread(view), *_allocation(view), *_own(view),
-             _applications_unmeasured(view)]  # fmt: skip
+             _applications_unmeasured(view), _counters_unmeasured(view)]  # fmt: skip
     conditions = [row | {"lastHeartbeatTime": _time(view)} for row in found if row is not None]
     return {"status": {"conditions": conditions}} if conditions else None
 
@@ -60,6 +61,12 @@ def _applications_unmeasured(view: FieldView) -> dict[str, str] | None:
         return None
     why = f"counted as the system's use (metrics.host_applications): {unmeasured}"
     return _row("HostApplicationUnmeasured", True, "Unmeasured", why)
+
+
+def _counters_unmeasured(view: FieldView) -> dict[str, str] | None:
+    """Return nothing if performance counters are off or have figures, or no sample is fresh."""
+    unmeasured = view.sample.counters_unmeasured if view.sample is not None and view.sample_fresh else ""
+    return _row("CountersUnmeasured", True, "Unmeasured", unmeasured) if unmeasured else None
 
 
 def _allocation(view: FieldView) -> list[dict[str, str]]:
@@ -109,6 +116,7 @@ def watches(view: FieldView) -> object:
         [(one.service, one.ok, one.config_refused is None) for one in view.services],
         bool(view.node_unread),
         sample is not None and view.sample_fresh and bool(sample.unmeasured_applications),
+        sample is not None and view.sample_fresh and bool(sample.counters_unmeasured),
         view.allocation_fresh,
         None if allocation is None else (allocation.status, [one.type for one in allocation.conditions]),
         [one.type for one in view.conditions],

@@ -75,7 +75,7 @@ EXAMPLES: dict[str, Message] = {
     for message in (
         NodeSample(
             **ENVELOPE, window_s=2.0, trigger="psi", figure_ages_s={"load1": 4.0}, pods_left_out=0,
-            node_reading=READING,
+            node_reading=READING, counters_unmeasured="",
             numas=(NumaReading(numa=0, cpus="0-1", memory_total_bytes=9, memory_free_bytes=5, inactive_file_bytes=1,
                                extra={"x": 1.0}),),
             pools=(PoolReading(pool="shared_cores", **GROUP),),

@@ -194,6 +194,12 @@ def test_a_container_is_held_to_what_it_needs(name: str, container: Document) ->
     assert (held.get("runAsUser") == 0) == (name in ROOTS)
 
 
+def test_the_agent_may_count_what_cpus_do_only_where_the_settings_count_it() -> None:
+    names = (render.HERE / "chart/templates/_names.tpl").read_text()
+    (line,) = (line for line in names.splitlines() if "PERFMON" in line)
+    assert line.startswith('{{- if dig "metrics" "perf" "enabled" false .Values.settings }}')
+
+
 def test_the_agent_shares_the_nodes_processes_no_pod_more_and_all_are_filtered() -> None:
     for name, spec in pods():
         shared = {"hostPID"} if name == "sublet-node" else set()  # the tasks of a cgroup have no number elsewhere

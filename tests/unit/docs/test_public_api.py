@@ -21,8 +21,8 @@ NAMES = {
     "PluginSettings Pod PodReading PoolReading Pressure Reason Silence View",
     "policy": "CPU_TENANTS Bounds ContainerView Demand Figures NodeMemory Policy PolicySettings Reason Resident Signs "
     "View estimate_bytes requested_cores total_cores unknown_memory_bytes",
-    "source": "GREW GROUPS WORKED Damped Gate Gauge Host Kind Moved Rate Ratio Source Target Total Value key_values "
-    "meminfo_bytes",
+    "source": "GREW GROUPS WORKED Damped Gate Gauge Host Kind Moved Quotient Rate Ratio Source Target Total Value "
+    "key_values meminfo_bytes",
 }
 """Who takes a name away or gives it another meaning breaks wheels: docs/api.md says when that may be."""
 PAGES = (

@@ -99,7 +99,7 @@ class Machine:
         self.now_s, self.used, self.tasks, self.number = 0.0, 0, 0, 1
         self.numbers: Mapping[str, int] | None = None
         """The identities of targets by their kind; None: all have `number`."""
-        self.reads = 0
+        self.reads, self.uncounted = 0, ""
         self.broken = self.silent = False
         cheap = (Rate("cpu_usage_cores", of="used", scale=0.01),)
         dear = (Gauge("runnable_tasks"), Damped("load1", of="tasks", period_s=60.0))

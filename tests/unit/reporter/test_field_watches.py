@@ -9,6 +9,7 @@ from fixture_types import NewAllocation, NewSample
 from present import present
 
 from services.reporter.core.field import FieldView, NumaShare, Offered
+from services.reporter.fields import conditions
 from services.reporter.registry import known_fields
 from shared.contracts.allocation import Condition
 from shared.contracts.readiness import ConfigRefusal, ServiceHealth
@@ -24,6 +25,17 @@ def full(now: datetime, allocation: NewAllocation, sample: NewSample, services: 
     )
 
 
+def test_counters_that_are_on_and_have_no_figures_are_a_condition(full: FieldView) -> None:
+    def found(view: FieldView) -> dict[str, str]:
+        rows = present(conditions.fragment(view))["status"]["conditions"]
+        return {row["type"]: row["message"] for row in rows if row["type"] == "CountersUnmeasured"}
+
+    lacking = replace(full, sample=present(full.sample).model_copy(update={"counters_unmeasured": "no program perf"}))
+    assert found(lacking) == {"CountersUnmeasured": "no program perf"}
+    assert found(full) == {}
+    assert found(replace(lacking, sample_fresh=False)) == {}, "an old sample says nothing of now"
+
+
 @pytest.fixture
 def views(full: FieldView, now: datetime, allocation: NewAllocation, sample: NewSample) -> list[FieldView]:
     """Views that differ from the full one in one thing each."""
@@ -37,6 +49,7 @@ def views(full: FieldView, now: datetime, allocation: NewAllocation, sample: New
         sample(numas=tuple(one.model_copy(update={"memory_total_bytes": 1}) for one in numas)),
         sample(numas=tuple(one.model_copy(update={"extra": {}}) for one in numas)),
         sample(unmeasured_applications="x"),
+        sample(counters_unmeasured="x"),
         sample(node_reading=NodeReading(online_cpus="0-47", cpu_usage_cores=9.0)),
     )
     allocations = (

@@ -114,6 +114,21 @@ def test_an_application_that_is_not_measured_is_a_condition(answers: dict[str, A
     )
 
 
+def test_cycles_per_instruction_have_a_column_where_they_are_counted(answers: dict[str, Any]) -> None:
+    assert "CPI" not in shown(top.render(read("node1", answers)))
+    pools = answers["metrics"]["sample"]["pools"]
+    next(pool for pool in pools if pool["pool"] == "share").setdefault("extra", {})["cpi"] = 1.234
+    lines = shown(top.render(read("node1", answers)), width=120).splitlines()
+    assert next(line for line in lines if line.startswith("POOL / POD")).endswith("CPI")
+    assert [line.split()[-1] for line in lines if line.split()[:1] in (["share"], ["reclaim"])] == ["1.23", "-"]
+
+
+def test_counters_without_figures_are_a_condition(answers: dict[str, Any]) -> None:
+    answers["metrics"]["sample"]["counters_unmeasured"] = "no program perf"
+    found = status.as_json(read("node1", answers))["conditions"]
+    assert {"type": "CountersUnmeasured", "message": "no program perf"} in found
+
+
 @pytest.mark.parametrize("command", ["status", "top"])
 def test_in_a_pipe_no_line_is_folded(
     command: str, answers: dict[str, Any], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

@@ -83,7 +83,8 @@ capabilities: {drop: [ALL]}
 {{- define "sublet.agentHeld" -}}
 {{- $added := list }}
 {{- if ne (.Values.settings.scheduling | default "auto") "none" }}{{ $added = append $added "SYS_NICE" }}{{ end }}
-{{- if ne (.Values.settings.lock_memory | toString) "false" }}{{ $added = append $added "IPC_LOCK" }}{{ end -}}
+{{- if ne (.Values.settings.lock_memory | toString) "false" }}{{ $added = append $added "IPC_LOCK" }}{{ end }}
+{{- if dig "metrics" "perf" "enabled" false .Values.settings }}{{ $added = append $added "PERFMON" }}{{ end -}}
 allowPrivilegeEscalation: false
 readOnlyRootFilesystem: true
 capabilities: {drop: [ALL], add: [{{ $added | join ", " }}]}

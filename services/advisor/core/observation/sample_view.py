@@ -16,7 +16,7 @@ from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.core.cpus.cpuset import CpuSet
 
 CPI_FIGURE = "cpi"
-"""Figure of a pool in `extra`. No source of Sublet measures it; a source of one's own may, for the policy `rama`."""
+"""Figure of a pool in `extra`: cycles per instruction, where metrics counts them (`metrics.perf`)."""
 
 
 def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] = NO_PLACES) -> View:

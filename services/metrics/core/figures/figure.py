@@ -142,6 +142,23 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True)
+class Quotient:
+    """The number `of` divided by the number `over`, both from the same reading; absent if `over` is 0."""
+
+    name: str
+    of: str
+    over: str
+    decays: ClassVar[bool] = False
+
+    def compute(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:  # noqa: ARG002
+        """See `Figure`."""
+        part, whole = point_of(raw, self.of, now_s), point_of(raw, self.over, now_s)
+        if part is None or whole is None:
+            return FigureOutcome(None, rejected=unreadable(raw, self.of, self.over))
+        return FigureOutcome(part.value / whole.value if whole.value else None)
+
+
+@dataclass(frozen=True, slots=True)
 class Damped:
     """The number `of`, damped exponentially over `period_s` like the kernel's load average, and like it from 0 on.
 
