@@ -330,6 +330,16 @@ class KubernetesSettings(Settings):
         return dict(label.split("=") for label in self.agent_labels.split(","))
 
 
+class PageSettings(Settings):
+    """How the live page, a process of its own, is shown. It listens on loopback alone."""
+
+    port: Annotated[int, Field(ge=0, le=65535)] = 9310
+    """Port that is listened on; 0: any."""
+    login: Literal["token", "none"] = "token"
+    """token: the address with the login is in `page.json` of the state folder. none: whoever reaches loopback sees
+    the page, as in a pod of its own, to which the API server lets nobody without the right to forward ports."""
+
+
 class CentralSettings(Settings):
     """How central listens, and where the configuration of all nodes comes from."""
 
@@ -348,6 +358,12 @@ class CentralSettings(Settings):
     config_file: Path | None = None
     """YAML file with the sections of all services; None: `config.yaml` in the state folder."""
     config_poll_s: Seconds = 2.0
+<<<<<<< HEAD
     """Seconds between two checks of that file."""
+=======
+    """Seconds between two looks at that file."""
+    page: PageSettings = PageSettings()
+    """How the live page is shown, where it runs."""
+>>>>>>> ffe620a9 (Live page: central's process page shows every node, one node's CPUs live, evictions and the roll-out; sublet up --page on one host)
     kubernetes: KubernetesSettings = KubernetesSettings()
     """Used only on substrate kubernetes."""

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from services.reporter.batch_node_offer import BatchNodeOffer
+from services.reporter.cluster.cpu_report import CpuReport
 from services.reporter.cluster.report import ClusterReport
 from services.reporter.core.field import FieldView, Fragment
 from services.reporter.core.health import facts, fold_health
@@ -51,6 +52,7 @@ class ReporterApp:
         self._binding = KubeletBindingReport(ports.managers)
         self._node_metric = NodeMetricReport(self._wire.node, ports.objects, self._clock, settings, self._mid.lent)
         self._cluster = ClusterReport(self._wire, settings, self._switch, ports.withdrawn)
+        self._cpus = CpuReport(self._wire, ports.topology)
         self._statuses, self._statuses_wanted = ResourceStatusReport(ports.pods), asyncio.Event()
         self._want_statuses(settings)
         self._allocation: Newest[Allocation] | None = None
@@ -78,6 +80,8 @@ class ReporterApp:
                 tasks.create_task(self._side_task.run(), name="reporter-side-task")
             tasks.create_task(self._node_metric.run(self._sample, self._switch), name="reporter-node-metric")
             tasks.create_task(self._cluster.run(), name="reporter-cluster")
+            watched = self._cpus.run(self._sample, self._allocation, lambda: self._settings)
+            tasks.create_task(watched, name="reporter-cpus")
             tasks.create_task(self._write_statuses_forever(), name="reporter-resource-statuses")
             await self._report_forever(self._allocation)
 
@@ -271,7 +275,7 @@ class ReporterApp:
             "mid": self._mid.state(),
             "bearable": dict(self._overcommit.said),
             "node_metric": self._node_metric.state(),
-            "cluster": self._cluster.state(),
+            "cluster": {**self._cluster.state(), **self._cpus.state()},
             "allocation_age_s": self._allocation.age_s if self._allocation else None,
             "sample": sample.ref if sample else None,
             "sample_age_s": self._sample.age_s if self._sample else None,

@@ -1,6 +1,7 @@
 """Build the reporter: over a file of this host, or over the API server's objects of this node and its pods."""
 
 from dataclasses import replace
+from functools import partial
 
 from services.reporter.app import ReporterApp
 from services.reporter.core.mid.stored_past import MAX_PAST_BYTES
@@ -10,6 +11,7 @@ from services.reporter.settings import NAME, ReporterSettings
 from shared.adapters.files.node import NodeFile
 from shared.adapters.files.past import PastFile
 from shared.adapters.host.kubelet_checkpoints import KubeletCheckpoints
+from shared.adapters.host.sysfs import read_topology
 from shared.app import App, Context, Plan
 from shared.settings import section
 
@@ -23,7 +25,8 @@ def build(context: Context) -> App:
     in_a_cluster = context.common.substrate == "kubernetes"
     ports = _of_a_cluster(context) if in_a_cluster else ReporterPorts(NodeFile(context.common.state_dir / "cnr.json"))
     past = PastFile(context.common.state_dir / "usage-past.json", MAX_PAST_BYTES)
-    return ReporterApp(context, replace(ports, past=past), section(ReporterSettings, context.raw, NAME))
+    ports = replace(ports, past=past, topology=partial(read_topology, context.common.host_root))
+    return ReporterApp(context, ports, section(ReporterSettings, context.raw, NAME))
 
 
 def _of_a_cluster(context: Context) -> ReporterPorts:

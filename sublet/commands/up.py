@@ -51,6 +51,9 @@ def up(
         typer.Option(help="Simulated machine: how many seconds of scenario and loads' curves pass in one."),
     ] = 1.0,
     http_port: Annotated[int, typer.Option(help="First port of /livez, /readyz, /metrics; 0: none.")] = 0,
+    page: Annotated[
+        bool, typer.Option("--page", help="Serve the live page on loopback; its address is printed.")
+    ] = False,
     forget: Annotated[bool, typer.Option(help="At the end remove the history of evictions too.")] = False,
 ) -> None:
     """Start NATS and the six services on this machine. Ctrl-C stops them and leaves the machine as it was."""
@@ -70,6 +73,7 @@ def up(
         nats_port=nats_port,
         one_process=one_process,
         http_port=http_port,
+        page=page,
         forget=forget,
     )
     raise SystemExit(asyncio.run(_up(over, begin, (scenario, speed))))
@@ -134,6 +138,8 @@ async def _up(over: dict[str, Any], begin: "Callable[..., Session]", scenario: t
         print_error(f"not every service is well yet: {wrong}; see `sublet status` and {common.state_dir / 'logs'}")
     for line in _banner(chosen.about, by_itself=by_itself, well=not session.unwell):
         typer.echo(line)
+    if session.page_url:
+        typer.echo(f"Live page: {session.page_url}")
     fault = asyncio.ensure_future(session.fault())
     await asyncio.wait({fault, asyncio.ensure_future(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
     if not stop.is_set():

@@ -25,7 +25,7 @@ from shared.contracts.services import CENTRAL, NODE_SERVICES
 from shared.core.bus.nats_url import without_secrets
 from shared.errors import SubletError, Unavailable, Unfit
 from shared.settings import SYSTEM_STATE_DIR, CommonSettings, raw_settings
-from sublet.bus_login import write_login, write_reader
+from sublet.bus_login import read_own_json, write_login, write_reader
 from sublet.config_file import central_config_file
 from sublet.host.capped_logs import keep_capped
 from sublet.host.listening import NATS_HOST, ListenPort, answers, require_free
@@ -41,6 +41,7 @@ log = structlog.get_logger()
 
 # Central first: it makes the streams and the bucket that the others wait for.
 START_ORDER = (CENTRAL, *NODE_SERVICES)
+PAGE, PAGE_FILE = "page", "page.json"
 READY_TIMEOUT_S = 60.0
 STOP_TIMEOUT_S = 5.0
 SERVER_POLL_S, SERVER_PAUSE_S = 0.1, 5.0
@@ -68,6 +69,8 @@ class Session:
     """How many seconds of the scenario pass in a second."""
     http_port: int = 0
     """First port of /livez, /readyz and /metrics, one a process; 0: none."""
+    page: bool = False
+    """Whether the live page is served."""
     extra_env: Mapping[str, str] = field(default_factory=dict)
     forget: bool = False
     say: Callable[[str], None] = print
@@ -146,6 +149,9 @@ class Session:
             self._supervise(name, f"{services.__name__}.{name}")
         if self.one_process:
             self._supervise("node", "sublet.node")
+        if self.page:
+            (self.state_dir / PAGE_FILE).unlink(missing_ok=True)  # its appearance is the sign that the page is served
+            self._supervise(PAGE, f"{services.__name__}.{CENTRAL}.{PAGE}")
         self._record()
         self._advertise()
 
@@ -153,7 +159,7 @@ class Session:
         """The ports that this run takes, as far as they are known before."""
         if self.nats_url is None and self.nats_port:
             yield ListenPort(f"--nats-port {self.nats_port}", NATS_HOST, self.nats_port)
-        processes = (2 if self.one_process else len(START_ORDER)) + (not self._on_host)
+        processes = (2 if self.one_process else len(START_ORDER)) + (not self._on_host) + self.page
         for position in range(processes if self.http_port else 0):
             yield ListenPort(f"--http-port {self.http_port}", self.common.http_host, self.http_port + position)
 
@@ -183,9 +189,10 @@ class Session:
         }
         # A simulated kernel moves in steps: looking more often than it steps would show the steps, not the load.
         calm = {"SUBLET_METRICS__PROBE_S": "1"} if self.common.substrate == "sim" else {}
+        told = {"SUBLET_REPORTER__CLUSTER__OFFER": "true"} if self.page else {}
         # In this order: what the user has set goes before the simulator's wishes, and what this run knows before what
         # the user has set, or a service would look for another bus.
-        return {**calm, **os.environ, **own, **self.extra_env}
+        return {**calm, **told, **os.environ, **own, **self.extra_env}
 
     def _start_server(self, server: NatsServer) -> None:
         server.start()
@@ -248,6 +255,8 @@ class Session:
 
     async def _wait_ready(self) -> None:
         await self._wait_for(self.state_dir / "cnr.json", "the first report of the node")
+        if self.page:
+            await self._wait_for(self.state_dir / PAGE_FILE, "the live page")
         self.unwell = await self._wait_healthy()
         for name, child in self.children.items():
             self.say(f"{name:<11} process {child.pid}")
@@ -281,6 +290,11 @@ class Session:
             raise Unavailable(
                 f"{what} did not come within {READY_TIMEOUT_S:.0f} s; see the logs in {self.state_dir / 'logs'}"
             ) from None
+
+    @property
+    def page_url(self) -> str:
+        """The address of the live page with its login; "" where it is not served."""
+        return str(read_own_json(self.state_dir / PAGE_FILE).get("url", "")) if self.page else ""
 
     async def fault(self) -> str:
         """Wait until something that keeps a process running has itself ended, and say which and why."""

@@ -40,6 +40,7 @@ STATE_FILES = (
     StateFile("up.json", "sublet up"),
     StateFile("login.json", "sublet up"),
     StateFile("reader.json", "sublet up"),
+    StateFile("page.json", "live page"),
     StateFile("logs", "sublet up", Until.FORGOTTEN, folder=True),
     StateFile("nats", "NATS server", Until.FORGOTTEN, folder=True),
     StateFile("simhost", "simulator", folder=True),

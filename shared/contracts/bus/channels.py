@@ -12,6 +12,7 @@ from typing import Literal
 
 from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import Allocation
+from shared.contracts.cluster.cpus import CpuMap, CpuWatch
 from shared.contracts.cluster.decision import Decision
 from shared.contracts.cluster.figures import PodFigures
 from shared.contracts.cluster.offer import NodeOffer
@@ -94,6 +95,8 @@ CHANNELS = (
     Channel(NodeOffer, "sublet.cluster.v1.offer.{node}", ("reporter",), ("central",)),
     Channel(PodFigures, "sublet.cluster.v1.figures.{node}", ("reporter",), ("central",)),
     Channel(ServiceProfiles, "sublet.cluster.v1.profiles.{node}", ("central",), ("advisor",)),
+    Channel(CpuWatch, "sublet.cluster.v1.watch.{node}", ("central",), ("reporter",)),
+    Channel(CpuMap, "sublet.cluster.v1.cpus.{node}", ("reporter",), ("central",)),
     Channel(
         EvictionIntent,
         "sublet.cluster.v1.intent.{node}.{pod_uid}",

@@ -3,6 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
+from shared.contracts.cluster.cpus import CpuMap, CpuPod, CpuPool, CpuTable, CpuWatch
 from shared.contracts.cluster.decision import DecidedObject, Decision
 from shared.contracts.cluster.figures import FiguredContainers, FiguredParts, FiguredPods, PodFigures
 from shared.contracts.cluster.offer import (
@@ -54,6 +55,18 @@ def service_profiles(envelope: dict[str, Any]) -> ServiceProfiles:
     service = ProfiledService(namespace="team-a", name="encode", targets=targets, pods=("1f3a-5b", "1f3a-5c"),
                               kept={"baseline": ("1f3a-5b",)})  # fmt: skip
     return ServiceProfiles(**envelope, services=(service,), pods_left_out=1)
+
+
+def cpu_watch(envelope: dict[str, Any]) -> CpuWatch:
+    """Somebody looks at a node."""
+    return CpuWatch(**envelope, watch_s=15.0)
+
+
+def node_cpus(envelope: dict[str, Any]) -> CpuMap:
+    """Two CPUs of one core, one of them not measured, with one pool and one pod."""
+    table = CpuTable(ids=(0, 1), sockets=(0, 0), numas=(0, 0), l3s=(0, -1), cores=(0, 0), busy_percent=(40, None))
+    pod = CpuPod(uid="1f3a-5b", namespace="team-a", name="encode", pool="share", cpus="0-1", cpu_millis=400)
+    return CpuMap(**envelope, table=table, pools=(CpuPool(pool="share", cpus="0-1"),), pods=(pod,), pods_left_out=1)
 
 
 def decision(envelope: dict[str, Any]) -> Decision:

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from example_cluster_messages import decision, node_offer, pod_figures, service_profiles
+from example_cluster_messages import cpu_watch, decision, node_cpus, node_offer, pod_figures, service_profiles
 
 from shared.contracts.advice import CacheDrop, PoolAdvice, PoolSize
 from shared.contracts.allocation import Allocation, Condition, NumaOffer, PodAllocation, PoolAllocation
@@ -105,6 +105,8 @@ EXAMPLES: dict[str, Message] = {
         decision(ENVELOPE),
         pod_figures(ENVELOPE),
         service_profiles(ENVELOPE),
+        cpu_watch(ENVELOPE),
+        node_cpus(ENVELOPE),
         EvictionIntent(**ENVELOPE, **FACTS, episode=1, epoch=2, deadline_s=60.0, why=WHY),
         EvictionEvent(**ENVELOPE, **FACTS, phase="created", attempt=2, message="evicted", detail="x"),
     )

@@ -82,7 +82,7 @@ def test_nothing_is_said_and_nothing_kept_unless_somebody_wants_it(play: Play) -
     async def story(node: Node) -> None:
         await heard.listen(node)
         await go_on(node, 60)
-        assert node.app.state()["cluster"] == {"offers": 0, "figures": 0}
+        assert node.app.state()["cluster"] == {"offers": 0, "figures": 0, "cpus": 0}
 
     play(story)
     assert (heard.offers, heard.figures) == ([], [])

@@ -1,0 +1,1 @@
+"""What the live page shows: one row a node, the newest evictions, one node's CPUs."""
