@@ -107,7 +107,8 @@ test-page: rig-browser  ## the live page in a real browser; as root on Debian 12
 	$(BIN)/python -m pytest -m browser -n0 tests/browser
 
 rig-browser: $(STAMP)
-	@test -x /usr/bin/chromedriver || apt-get install -y -qq --no-install-recommends chromium chromium-driver || { apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium chromium-driver; }
+	@test -x /usr/bin/chromedriver || { apt-get update -qq && \
+		apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
 
 test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped

@@ -358,12 +358,8 @@ class CentralSettings(Settings):
     config_file: Path | None = None
     """YAML file with the sections of all services; None: `config.yaml` in the state folder."""
     config_poll_s: Seconds = 2.0
-<<<<<<< HEAD
     """Seconds between two checks of that file."""
-=======
-    """Seconds between two looks at that file."""
     page: PageSettings = PageSettings()
-    """How the live page is shown, where it runs."""
->>>>>>> ffe620a9 (Live page: central's process page shows every node, one node's CPUs live, evictions and the roll-out; sublet up --page on one host)
+    """How the live page is served, where it runs."""
     kubernetes: KubernetesSettings = KubernetesSettings()
     """Used only on substrate kubernetes."""

@@ -40,10 +40,6 @@ class ReporterPorts:
     managers: Callable[[], ManagerStates] | None = None
     """Checkpoints of kubelet's managers; None if there is no kubelet."""
     past: Past | None = None
-<<<<<<< HEAD
     """The learned past of the pods' use; None: every run starts without one."""
-=======
-    """What is known of the pods' use, kept for the next life; None: every life begins anew."""
     topology: Callable[[], Topology] | None = None
-    """Reads the machine's CPUs; None: this node tells nobody of them."""
->>>>>>> ffe620a9 (Live page: central's process page shows every node, one node's CPUs live, evictions and the roll-out; sublet up --page on one host)
+    """Reads the machine's CPUs; None: this node reports them to nobody."""

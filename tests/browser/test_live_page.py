@@ -4,8 +4,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import NODES, LivePage, wait_for
 from page_fleet import CPUS
+from page_rig import NODES, LivePage, wait_for
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(180)]
 OUT = Path(__file__).parents[2] / "out/page"
@@ -23,6 +23,16 @@ def press(window: Any, *keys: str) -> None:
 def shown(window: Any) -> int:
     """How many nodes the map has."""
     return int(window.execute_script("return Number(document.getElementById('map').dataset.nodes)"))
+
+
+def cells(window: Any) -> list[Any]:
+    """The CPUs that are drawn."""
+    return list(window.find_elements("css selector", "#cpus .cpu"))
+
+
+def ground(window: Any) -> str:
+    """The colour behind everything."""
+    return str(window.execute_script("return getComputedStyle(document.body).backgroundColor"))
 
 
 def picture(window: Any, name: str) -> None:
@@ -55,25 +65,23 @@ def test_a_node_is_opened_and_closed_by_the_keyboard_alone_and_its_cpus_move(win
     window.find_element("id", "map").send_keys(RIGHT, RIGHT, DOWN, ENTER)
     name = text(window, "node-name")
     assert name.startswith("node-")
-    cells = lambda: window.find_elements("css selector", "#cpus .cpu")  # noqa: E731
-    wait_for(lambda: len(cells()) == CPUS, "the node's CPUs")
+    wait_for(lambda: len(cells(window)) == CPUS, "the node's CPUs")
     assert len(window.find_elements("css selector", "#cpus .numa")) == 4
     assert window.find_elements("css selector", "#cpus .cpu.both"), "CPUs that two pools share"
-    before = cells()[0].get_attribute("title")
-    wait_for(lambda: cells()[0].get_attribute("title") != before, "a CPU that moves")
+    before = cells(window)[0].get_attribute("title")
+    wait_for(lambda: cells(window)[0].get_attribute("title") != before, "a CPU that moves")
     picture(window, "node")
     press(window, ESCAPE)
     wait_for(lambda: not window.find_element("id", "node").is_displayed(), "the node to close")
 
 
 def test_dark_and_light(window: Any) -> None:
-    colour = lambda: window.execute_script("return getComputedStyle(document.body).backgroundColor")  # noqa: E731
-    before = colour()
+    before = ground(window)
     press(window, "d")
-    assert colour() != before
+    assert ground(window) != before
     picture(window, "dark")
     press(window, "d")
-    assert colour() == before
+    assert ground(window) == before
 
 
 @pytest.mark.parametrize("width", [360, 768])

@@ -86,7 +86,7 @@ class LivePageIntake:
             received = self._events.popleft()
             event = read_event(received.subject, received.headers, received.data)
             if not isinstance(event, RefusedMessage):
-                self.feed.take(event, received.sequence)
+                self.feed.add(event, received.sequence)
 
     def watch(self, nodes: Collection[str]) -> None:
         """Keep the CPUs of these nodes, and of no others."""

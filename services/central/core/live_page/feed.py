@@ -17,7 +17,7 @@ class EvictionFeed:
 
     _events: deque[tuple[int, dict[str, Any]]] = field(default_factory=lambda: deque(maxlen=KEPT_EVENTS))
 
-    def take(self, event: EvictionEvent, sequence: int) -> None:
+    def add(self, event: EvictionEvent, sequence: int) -> None:
         """Keep one event; one that is older than the newest, or is kept already, changes nothing."""
         if self._events and sequence <= self._events[-1][0]:
             return

@@ -104,9 +104,9 @@ def event(number: int, phase: str = "succeeded") -> EvictionEvent:
 def test_the_feed_keeps_the_newest_events_once_each() -> None:
     feed = EvictionFeed()
     for number in range(1, KEPT_EVENTS + 3):
-        feed.take(event(number), number)
-    feed.take(event(KEPT_EVENTS + 2), KEPT_EVENTS + 9)  # the same fact once more
-    feed.take(event(1), 1)
+        feed.add(event(number), number)
+    feed.add(event(KEPT_EVENTS + 2), KEPT_EVENTS + 9)  # the same fact once more
+    feed.add(event(1), 1)
     newest, events = feed.since(0)
     assert (newest, len(events)) == (KEPT_EVENTS + 2, KEPT_EVENTS)
     assert feed.since(newest) == (newest, [])

@@ -26,9 +26,10 @@ async def two_frames(node: str | None) -> AsyncGenerator[bytes, None]:
     yield b"{}"
 
 
-async def refused(_node: str | None) -> AsyncGenerator[bytes, None]:
-    raise Refused("too many viewers", reason="too_many")
-    yield b""
+async def refused(node: str | None) -> AsyncGenerator[bytes, None]:
+    if node is None:
+        raise Refused("too many viewers", reason="too_many")
+    yield b"{}"
 
 
 @asynccontextmanager
