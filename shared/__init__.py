@@ -1,1 +1,1 @@
-"""What the services share: contracts, pure core, ports, adapters, and the runner."""
+"""Code that the services share: contracts, pure core, ports, adapters, and the runner."""

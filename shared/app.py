@@ -1,7 +1,7 @@
-"""`Runner` starts services in one process, watches over their tasks, answers for their health, and stops them in order.
+"""`Runner` starts services in one process, supervises their tasks, reports their health, and stops them in order.
 
-Crash-only: a task that ends or fails, and a bus client that closes for good, end the process with a non-zero code, and
-whoever started it starts it again. SIGTERM stops timers, drains and ends with 0.
+Crash-only: a task that ends or fails, or a bus client that closes permanently, ends the process with a non-zero code,
+and its parent restarts it. SIGTERM stops timers, drains and ends with 0.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ CLOSE_TIMEOUT_S = 10.0
 
 
 class App(Protocol):
-    """What a service's `app.py` offers to the runner."""
+    """The interface of a service's `app.py` to the runner."""
 
     async def run(self) -> None:
         """Work until cancelled; returning is a crash."""
         ...
 
     def health(self) -> ServiceHealth:
-        """How this service sees itself now; must not wait."""
+        """Return the service's own health; must not wait."""
         ...
 
     def state(self) -> Mapping[str, Any]:
@@ -62,7 +62,7 @@ class App(Protocol):
 
 @dataclass(frozen=True)
 class Context:
-    """What a service's `main.build` gets to wire its app."""
+    """What a service's `main.build` receives to wire its app."""
 
     wire: Wire
     clock: Clock
@@ -82,7 +82,7 @@ class Plan:
 
 
 class Closed(SubletError):
-    """The bus client closed for good."""
+    """The bus client closed permanently."""
 
 
 @dataclass
@@ -101,7 +101,7 @@ class Runner:
     _good: dict[str, dict[str, Entry]] = field(default_factory=dict)
     """By service, the entries of the bucket that it works with."""
     _refusals: dict[str, ConfigRefusal] = field(default_factory=dict)
-    """By service, the newest entry that it has refused, until one is taken."""
+    """By service, the newest entry that it has refused, until one is accepted."""
 
     async def run(self, stop: asyncio.Event) -> int:
         """Run until `stop` is set (exit code 0) or something dies (exit code 1).
@@ -156,7 +156,7 @@ class Runner:
         return [self._health(name, app) for name, app in self.apps.items()]
 
     def _health(self, name: str, app: App) -> ServiceHealth:
-        """As the service sees itself, and whether somebody else speaks in the place of one that it listens to."""
+        """Return the service's health, and whether another sender claims the identity of one that it listens to."""
         health, two_senders = app.health(), self.wires[name].two_senders
         if not two_senders:
             return health
@@ -214,7 +214,7 @@ class Runner:
         await asyncio.Event().wait()
 
     def _answerer(self, app: App) -> Callable[[bytes], bytes]:
-        """What a service says of itself, and what runs it since when."""
+        """Return a function that answers questions about the service's state and its process."""
         began_s = self.clock.monotonic()
 
         def answer(_question: bytes) -> bytes:
@@ -224,7 +224,7 @@ class Runner:
         return answer
 
     def _configure(self, entry: Entry) -> None:
-        """Take an entry for all nodes, or for this one, which goes before it setting by setting."""
+        """Apply an entry for all nodes, or for this one, which overrides it setting by setting."""
         if entry.key not in (GLOBAL_CONFIG_KEY, node_config_key(self.common.node)) or entry.value is None:
             return
         # Kept even if it is refused below: with the next entry the two together may be valid.
@@ -247,7 +247,7 @@ class Runner:
             self._note_refusal(name, entry, refusal)
 
     def _note_refusal(self, name: str, entry: Entry, refusal: Exception | None) -> None:
-        """Remember what a service has refused, and count and log it; None: it has taken all entries."""
+        """Remember, count and log what a service has refused; None: it has accepted all entries."""
         telemetry.CONFIG_REVISION.labels(name).set(self.wires[name].config_rev)
         if refusal is None:
             self._refusals.pop(name, None)
@@ -288,8 +288,7 @@ class Runner:
 
 async def end_tasks(tasks: Sequence["asyncio.Task[Any]"]) -> None:
     """Cancel tasks until they have ended. Once is not always enough: in Python 3.11 `asyncio.wait_for` forgets a
-    cancellation that comes in the same turn of the loop as the result.
-    """
+    cancellation that comes in the same turn of the loop as the result."""
     pending = set(tasks)
     while pending:
         for task in pending:

@@ -1,12 +1,12 @@
-"""What runs here: the version of Sublet, the revision that it was built of, and the Python below it."""
+"""The running build: the version of Sublet, its revision, and the Python version."""
 
 import sys
 from dataclasses import dataclass
 
 VERSION = "0.1.0"
-"""The same as in `pyproject.toml`, which a checkout and an image do not have beside them."""
+"""The same as in `pyproject.toml`, which an installed wheel or image does not contain."""
 REVISION = ""
-"""Written by whoever builds the wheel or the image; empty in a checkout."""
+"""Set when the wheel or the image is built; empty in a checkout."""
 
 
 @dataclass(frozen=True, slots=True)

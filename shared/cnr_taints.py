@@ -1,7 +1,7 @@
-"""`keep_cnr_taints` applies one writer's taints to a CNR and leaves those of the others as they stand.
+"""`keep_cnr_taints` applies one writer's taints to a CNR and leaves those of the others unchanged.
 
-The list has keys in its schema, so server-side apply knows whose each entry is: what a manager applied before and does
-not apply now is gone, what another one holds stays.
+The list has keys in its schema, so server-side apply knows the owner of each entry: an entry that a manager no longer
+applies is removed, entries of other managers stay.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -16,14 +16,15 @@ TaintRow = Mapping[str, Any]
 async def keep_cnr_taints(
     objects: Objects, node: str, rows: Sequence[TaintRow], *, manager: str, mine: Callable[[TaintRow], bool]
 ) -> bool:
-    """Let exactly `rows` be those of the node's taints that are `mine`; False: they were already, nothing is written.
+    """Make `rows` exactly the node's taints that are `mine`; return False if they were already, and nothing was
+    written.
 
-    What somebody has written under another name, by hand or with an older version, is taken out at the version at which
-    it was read. A CNR that is not there is made only for a taint.
+    An entry that was written under another name, by hand or with an older version, is removed at the version at which
+    it was read. A missing CNR is created only for a taint.
 
     Raises:
-        Conflict: somebody wrote in between; try again.
-        Unavailable, Refused: the API server is away, or says no.
+        Conflict: it was written in between; try again.
+        Unavailable, Refused: the API server is away, or refuses.
     """
     wanted = {_key(row): dict(row) for row in rows}
     standing = await objects.get(CNRS, node)

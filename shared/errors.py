@@ -27,7 +27,7 @@ class Refused(SubletError):
 
 @dataclass(frozen=True, slots=True)
 class SettingProblem:
-    """What is wrong with one setting: the keys that lead to it, and what is there and what is wanted."""
+    """What is wrong with one setting: the path of keys, the value, and what is expected."""
 
     path: tuple[str, ...]
     said: str
@@ -42,7 +42,7 @@ class SettingProblem:
 
 
 class BadConfig(Refused):
-    """A setting that cannot be used; the last good one stays. `problems` names each one, where they are known."""
+    """A setting that cannot be used; the last valid one stays. `problems` names each one, if known."""
 
     def __init__(self, message: str, *, reason: str = "error", problems: tuple[SettingProblem, ...] = ()) -> None:
         super().__init__(message, reason=reason)
@@ -58,11 +58,11 @@ class NotStored(Unavailable):
 
 
 class Unfit(SubletError):
-    """This host or user cannot run what was asked for; the message says what is missing."""
+    """This host or user cannot run what was requested; the message says what is missing."""
 
 
 class Conflict(SubletError):
-    """Somebody else owns the thing."""
+    """Another owner has the thing."""
 
 
 class IdTaken(Conflict):

@@ -1,6 +1,6 @@
 """What the services need from outside, as protocols. Adapters implement them; only a service's `main` builds one.
 
-Each port has a real adapter in `shared/adapters`, a fake in `shared/fakes` where unit tests need one, and one contract
+Each port has a real adapter in `shared/adapters`, a fake in `shared/fakes` if unit tests need one, and one contract
 suite in `tests/contract` that runs on both.
 """
 
@@ -52,7 +52,7 @@ class DurableMessage:
     subject: str
     data: bytes
     msg_id: str
-    """The stream drops a further message with this id, whoever sends it, as long as its window for repetitions is."""
+    """The stream drops another message with this id, whoever sends it, within its window for repetitions."""
     headers: Mapping[str, str] = field(default_factory=dict)
     expect_last_subject_seq: int | None = None
     """Refuse it where another sequence is the subject's last one; 0: nothing may be there yet."""
@@ -114,7 +114,7 @@ class Bus(Protocol):
         ...
 
     async def replay(self, stream: str, subject: str, *, last_per_subject: bool = False) -> Sequence[Received]:
-        """What a stream holds now for a subject filter, in order; empty where the stream does not exist.
+        """Return what a stream holds now for a subject filter, in order; empty if the stream does not exist.
 
         Raises:
             Unavailable: the stream cannot be read now.
@@ -130,7 +130,8 @@ class Bus(Protocol):
         ...
 
     async def make_room(self, spec: "StreamSpec") -> Sequence[Cut]:
-        """Drop what has to give way in a stream that is nearly full (`shared.core.bus.stream_room`); says what.
+        """Drop messages that must make room in a nearly full stream (`shared.core.bus.stream_room`), and report
+        them.
 
         Raises:
             Unavailable: the server cannot be asked.
@@ -138,11 +139,11 @@ class Bus(Protocol):
         ...
 
     async def ensure_bucket(self, bucket: str, *, replicas: int | None = None) -> None:
-        """Create a configuration bucket where it is missing; `replicas` None leaves them as they are, one at first."""
+        """Create a configuration bucket if it is missing; `replicas` None leaves them unchanged, one at first."""
         ...
 
     async def put(self, bucket: str, key: str, value: bytes, headers: Mapping[str, str] | None = None) -> int:
-        """Write a configuration value; returns its revision. Headers are kept beside it, for who reads the history."""
+        """Write a configuration value; return its revision. Headers are stored with it, for readers of the history."""
         ...
 
     async def get(self, bucket: str, key: str) -> Entry | None:
@@ -152,9 +153,9 @@ class Bus(Protocol):
     async def watch(
         self, bucket: str, handler: Callable[[Entry], None], *, keys: Sequence[str] | None = None
     ) -> Subscription:
-        """Current values, then every change; waits for a bucket that does not exist yet.
+        """Deliver current values, then every change; wait for a bucket that does not exist yet.
 
-        With `keys` only these are read and heard of, and of changes in quick succession perhaps only the last.
+        With `keys` only these are read, and of rapid changes perhaps only the last is delivered.
         """
         ...
 
@@ -163,15 +164,15 @@ class Bus(Protocol):
         ...
 
     async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = 2.0) -> bytes:
-        """Ask another client and wait for the answer.
+        """Send a request to another client and wait for the answer.
 
         Raises:
-            Unavailable: nobody answers on that subject within the time.
+            Unavailable: no answer on that subject within the time.
         """
         ...
 
     async def wait_closed(self) -> str:
-        """Return, with the reason, once the client is closed for good; the process must then end."""
+        """Return the reason once the client is closed permanently; the process must then end."""
         ...
 
     async def drain(self) -> None:
@@ -203,7 +204,7 @@ Standing = Literal["running", "terminating", "gone", "unknown"]
 
 @dataclass(frozen=True, slots=True)
 class ActionResult:
-    """What became of one eviction call: accepted (under way), gone (no such UID any more), wait (budget), …."""
+    """The outcome of one eviction call: accepted (under way), gone (no such UID any more), wait (budget), …."""
 
     outcome: Outcome
     detail: str = ""
@@ -213,7 +214,7 @@ class EvictionActuator(Protocol):
     """The one door through which a pod is evicted. Every call carries the UID; a successor of the name is safe."""
 
     async def lookup(self, pod: "Pod") -> Standing:
-        """Where this very UID stands now, read fresh."""
+        """Return the current state of this very UID, read fresh."""
         ...
 
     async def evict(self, pod: "Pod", *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
@@ -257,10 +258,10 @@ class NodeTaints(Protocol):
         ...
 
     async def show(self, taints: "Sequence[Taint]") -> None:
-        """Say these in the node's object (CNR) as well, where there is one; others' entries there stay.
+        """Copy these taints into the node's object (CNR), if there is one; others' entries there stay.
 
         Raises:
-            SubletError: they could not be told; what keeps pods away is not touched by that.
+            SubletError: they could not be written; the taints on the Node are not affected.
         """
         ...
 
@@ -270,11 +271,11 @@ T_co = TypeVar("T_co", covariant=True)
 
 
 class ObjectMirror(Protocol[T_co]):
-    """A collection of the API server, kept as it is there while `run` runs."""
+    """A collection of the API server, kept up to date while `run` runs."""
 
     @property
     def objects(self) -> Mapping[str, T_co]:
-        """What is kept of each object, by UID.
+        """Return what is kept of each object, by UID.
 
         Raises:
             Unavailable: it was never listed (absent is not zero).
@@ -288,7 +289,7 @@ class ObjectMirror(Protocol[T_co]):
 
     @property
     def age_s(self) -> float | None:
-        """Seconds since the server last said anything on this collection; None before that."""
+        """Return the seconds since the server's last message about this collection; None before that."""
         ...
 
     @property
@@ -322,60 +323,61 @@ class Objects(Protocol):
         ...
 
     def mirror_each(self, kind: ApiKind, keep: Keep[T], each: Callable[[str, T | None], None]) -> ObjectMirror[T]:
-        """A mirror of a whole collection, for indexes: `each` is told of every change by UID, None: it is gone."""
+        """Return a mirror of a whole collection, for indexes: `each` receives every change by UID, None: deleted."""
         ...
 
     def mirror_one(
         self, kind: ApiKind, name: str, keep: Keep[T], changed: Callable[[], None], *, namespace: str = ""
     ) -> ObjectMirror[T]:
-        """A mirror of the one object of this name, which a right to no other is enough for."""
+        """Return a mirror of the one object of this name, which needs no right to any other."""
         ...
 
     async def list(self, kind: ApiKind, *, fields: str = "") -> Sequence[Mapping[str, Any]]:
-        """A collection as it is now; `fields` selects (`spec.nodeName=n1`).
+        """Return a collection as it is now; `fields` selects (`spec.nodeName=n1`).
 
         Raises:
-            Refused: the server says no.
+            Refused: the server refuses.
         """
         ...
 
     async def get(self, kind: ApiKind, name: str, namespace: str = "") -> Mapping[str, Any] | None:
-        """One object as it is now; None where there is none.
+        """Return one object as it is now; None if there is none.
 
         Raises:
-            Refused: the server says no.
+            Refused: the server refuses.
         """
         ...
 
     async def create(self, kind: ApiKind, document: Mapping[str, Any]) -> Mapping[str, Any]:
-        """A new object; a status in it is not taken.
+        """Create an object; its status is ignored.
 
         Raises:
             Conflict: there is one of that name.
-            Refused: the server says no.
+            Refused: the server refuses.
         """
         ...
 
     async def patch(
         self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False
     ) -> Mapping[str, Any] | None:
-        """Change what the document names (a JSON merge patch), or with `status` its status; None: there is no object.
+        """Change the fields in the document (a JSON merge patch), or with `status` its status; None: there is no
+        object.
 
         Raises:
-            Conflict: the document carries a resource version, and the object has another one.
-            Refused: the server says no.
+            Conflict: the document has a resource version, and the object has another one.
+            Refused: the server refuses.
         """
         ...
 
     async def apply(
         self, kind: ApiKind, document: Mapping[str, Any], *, manager: str, status: bool = False
     ) -> Mapping[str, Any]:
-        """Server-side apply as a field manager, by force: its own fields are as the document says, and no others.
+        """Apply server-side as a field manager, by force: exactly the fields in the document are its own.
 
-        An object that is not there is made, but not of its status alone.
+        A missing object is created, except for its status alone.
 
         Raises:
-            Refused: the server says no.
+            Refused: the server refuses.
         """
         ...
 
@@ -383,7 +385,7 @@ class Objects(Protocol):
         """Delete the object of this UID; one that is gone, or has another UID, is left alone.
 
         Raises:
-            Refused: the server says no.
+            Refused: the server refuses.
         """
         ...
 

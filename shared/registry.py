@@ -36,7 +36,7 @@ class Registry(Generic[P]):
 
     @property
     def noun(self) -> str:
-        """What messages call one of them."""
+        """Return what messages call one of them."""
         return self.kind.__name__.lower()
 
     @property
@@ -49,12 +49,12 @@ class Registry(Generic[P]):
         return {name: getattr(module, self.attribute) for name, module in modules_in(package or self.package).items()}
 
     def outside(self, taken: Iterable[str]) -> dict[str, EntryPoint]:
-        """What wheels have registered, by name, ascending; a name that one of ours has is not theirs."""
+        """Return the entry points of wheels by name, ascending, without names that ours already use."""
         found = sorted(entry_points(group=self.group), key=lambda point: (point.name, point.value))
         return {point.name: point for point in found if point.name not in set(taken)}
 
     def load(self, point: EntryPoint) -> P:
-        """The plug-in that an entry point names.
+        """Load the plug-in that an entry point names.
 
         Raises:
             Refused: `<noun>_broken`, it cannot be imported, or is no such plug-in; the message says which.
@@ -67,7 +67,7 @@ class Registry(Generic[P]):
         return self.checked(plugin, where)
 
     def checked(self, plugin: object, where: str) -> P:
-        """What was found there, if it is such a plug-in.
+        """Return the object if it is such a plug-in.
 
         Raises:
             Refused: `<noun>_broken`, it is something else, or one of its parts is.

@@ -1,8 +1,9 @@
-"""A bus for several services in one process that hand each other their messages themselves, with and without a server.
+"""A bus for several services in one process that pass each other their messages in memory, with and without a
+server.
 
-What one of them publishes reaches the others inside the process, and goes to the server for everybody else; the
-connection below must not bring it back (docs/facts/nats.md#no-echo). While the server is away, messages that never
-leave the node anyway flow on, so that a node keeps measuring, sizing, placing and evicting without NATS
+A published message reaches the other services inside the process, and goes to the server for everyone else; the
+connection below must not return it (docs/facts/nats.md#no-echo). While the server is away, messages that never leave
+the node still flow, so a node keeps measuring, sizing, placing and evicting without NATS
 (docs/facts/safety-rules.md#the-same-services-everywhere). Durable publishes fail as they would, and the outbox keeps
 them.
 """
@@ -62,7 +63,7 @@ class StandaloneBus:
         return self._inner.connected
 
     async def publish(self, subject: str, data: bytes, headers: Mapping[str, str] | None = None) -> bool:
-        """Send and forget; while the server is away, to this process only. True: somebody can have heard it."""
+        """Send and forget; while the server is away, only to this process. True: the message may have been received."""
         sent = await self._inner.publish(subject, data, headers)
         # Said at the change alone: this runs for every message.
         self._say(alone=not sent)
@@ -91,7 +92,7 @@ class StandaloneBus:
         return interest
 
     async def publish_durable(self, message: DurableMessage, *, budget_s: float = 20.0) -> Stored:
-        """As the inner bus: what must not be lost is not pretended to be stored."""
+        """Store through the inner bus: facts are never reported as stored when they are not."""
         stored = await self._inner.publish_durable(message, budget_s=budget_s)
         self._hand_over(message.subject, message.data, {**message.headers, MSG_ID: message.msg_id})
         return stored

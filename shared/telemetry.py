@@ -124,7 +124,7 @@ NODES_READY = Gauge("sublet_central_nodes", "Nodes in central's readiness ledger
 
 
 def setup_logging(service: str, node: str, *, as_json: bool, level: str = "info") -> None:
-    """Log to standard error: one event name a line, fixed keys; JSON where nobody reads along."""
+    """Log to standard error: one event name per line, fixed keys; JSON unless a person reads along."""
     renderer: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(), pad_event_to=24
     )  # fmt: skip
@@ -189,7 +189,7 @@ def span(name: str, attributes: Mapping[str, str | int | float | bool] | None = 
 
 
 def trace_headers() -> dict[str, str]:
-    """`traceparent` of the current span, for durable messages; empty while tracing is off."""
+    """Return the `traceparent` of the current span, for durable messages; empty while tracing is off."""
     if _tracer is None:
         return {}
     from opentelemetry.propagate import inject

@@ -1,4 +1,5 @@
-"""Files that a person names, in settings or on the command line, are read here alone: bounded, as text, one refusal."""
+"""The only reader of files that a user names in settings or on the command line: bounded, as text, with uniform
+errors."""
 
 import os
 import stat
@@ -11,10 +12,10 @@ MAX_FILE_BYTES = 1 << 20
 
 
 def read_text(name: str | Path, *, what: str, max_bytes: int = MAX_FILE_BYTES) -> str:
-    """The text of a file, a pipe or a terminal; `what` says in the error what it was to be.
+    """Return the text of a file, a pipe or a terminal; `what` describes it in the error.
 
     Raises:
-        Refused: `unreadable`, it is not there or cannot be read; `too_large`; `malformed`, it is no UTF-8.
+        Refused: `unreadable`, it is missing or cannot be read; `too_large`; `malformed`, it is not UTF-8.
     """
     # An empty name would not be seen in a message.
     title = f"{what} {str(name) or repr(name)}"
@@ -52,7 +53,7 @@ def decoded(data: bytes, *, title: str, max_bytes: int = MAX_FILE_BYTES) -> str:
 
 
 def os_reason(error: OSError) -> str:
-    """What the system said, without its number and the file: `no such file or directory`."""
+    """Return the system's message, without its number and the file: `no such file or directory`."""
     said = (error.strerror or type(error).__name__).lower()
     return f"{said}; try it as root" if isinstance(error, PermissionError) and os.geteuid() != 0 else said
 

@@ -39,10 +39,10 @@ def _decoded(message: type[Message], payload: bytes) -> Message:
 
 
 def message_id(fact_id: str) -> str:
-    """A NATS message id for a fact: a stream drops a second message of the same id, whoever sends it.
+    """Return a NATS message id for a fact: a stream drops a second message of the same id, whoever sends it.
 
-    The id of a fact follows from what others can know, so somebody could use it first and have the fact dropped. The
-    random part prevents that; the writer keeps the whole id for as long as it may repeat the message.
+    The id of a fact follows from what others can know, so another sender could use it first and have the fact dropped.
+    The random part prevents that; the writer keeps the whole id for as long as it may repeat the message.
     """
     return f"{fact_id}/{secrets.token_hex(8)}"
 
@@ -50,8 +50,8 @@ def message_id(fact_id: str) -> str:
 class Newest(Generic[M]):
     """A slot for one kind of message from one sender: the newest wins, everything else is refused and counted.
 
-    The door for state messages: bounded in size before it is parsed, compared with the node that its subject names,
-    and never a reason to fail. What cannot be read changes nothing; the last good one grows old, which its users see.
+    It is the door for state messages: bounded in size before parsing, compared with the node in its subject, and never
+    a reason to fail. An unreadable message changes nothing; the last valid one ages, which its users see.
     """
 
     def __init__(self, message: type[M], clock: Clock, *, service: str, node: str | None) -> None:
@@ -109,7 +109,7 @@ class Newest(Generic[M]):
         self._fresh.set()
 
     def _refuse(self, received: Received, refusal: Refused, now_s: float) -> None:
-        """Count it; say it too, unless another one of this kind has just been said."""
+        """Count a refusal, and log it unless another one of this kind was just logged."""
         telemetry.REFUSED.labels(self._service, self._message.kind, refusal.reason).inc()
         held_back = self._log_limit.may_say(self._message.kind, now_s)
         if held_back is not None:
@@ -158,9 +158,8 @@ class Wire:
     async def publish(self, message: Message, *, suffix: str = "", payload: bytes | None = None) -> bool:
         """Send a full-state message under the node that it names, which for central may be another one.
 
-        False when the bus is away: nothing is kept back, for the next one says it all.
-
-        `payload` is the message encoded, where its sender has done that already.
+        Returns False if the bus is away: nothing is queued, because the next message contains everything. `payload` is
+        the encoded message, if the sender has encoded it already.
         """
         payload = message.encode() if payload is None else payload
         _newest[type(message)] = payload, message

@@ -24,5 +24,5 @@ class SigningKey:
         return bytes(self._key.verify_key)
 
     def sign(self, data: bytes) -> bytes:
-        """The signature alone, 64 bytes."""
+        """Return the 64-byte signature."""
         return self._key.sign(data).signature

@@ -70,7 +70,7 @@ class HealthServer:
             await self._runner.cleanup()
 
     def _connection(self) -> asyncio.Protocol:
-        """A new connection's protocol, in place of the oldest connection where there are too many."""
+        """Return the protocol of a new connection; with too many connections, it replaces the oldest."""
         server = self._runner.server if self._runner else None
         if server is None:  # pragma: no cover - nobody listens before the runner is set up
             raise Unavailable("not listening")
@@ -86,7 +86,7 @@ class HealthServer:
         return self._scrapes > MOST_SCRAPES_A_SECOND
 
     async def _livez(self, _request: web.Request) -> web.Response:
-        """Answer at all: that says that the event loop turns."""
+        """Answer: this shows that the event loop runs."""
         return web.Response(text="ok\n")
 
     async def _readyz(self, _request: web.Request) -> web.Response:
@@ -105,7 +105,7 @@ class HealthServer:
 
 
 def readiness(healths: Sequence[ServiceHealth], *, connected: bool) -> dict[str, Any]:
-    """Ready means: the bus is there and every service says that it is well; `reasons` names what is not."""
+    """Return ready if the bus is connected and every service reports that it is well; `reasons` names the failures."""
     reasons = [] if connected else ["bus: not connected"]
     if not healths:
         reasons.append("services: none built yet")

@@ -112,9 +112,9 @@ async def run_process(plans: Sequence[Plan], common: CommonSettings, raw: Mappin
 
 @contextlib.contextmanager
 def _ahead_of_others(plans: Sequence[Plan], common: CommonSettings) -> Iterator[None]:
-    """Take what the kernel gives a node's services before other work, for as long as the block lasts.
+    """Request the kernel's precedence for a node's services, for as long as the block lasts.
 
-    A simulated machine and central have nobody to be late for.
+    A simulated machine and central have no deadline to meet.
     """
     if common.substrate == "sim" or not any(plan.name in NODE_SERVICES for plan in plans):
         yield

@@ -1,4 +1,4 @@
-"""Kinds of objects of the Kubernetes API, and where each is found."""
+"""Kinds of objects of the Kubernetes API, and their paths."""
 
 from dataclasses import dataclass, replace
 
@@ -18,7 +18,7 @@ class ApiKind:
     status: bool = True
     """Whether its status is a subresource: then neither can be written with the other."""
     subresource: str = ""
-    """A part of an object that is written by itself, such as `resize`; "": the object."""
+    """A part of an object that is written separately, such as `resize`; "": the object."""
 
     @property
     def whole(self) -> "ApiKind":
@@ -32,7 +32,7 @@ class ApiKind:
 
     @property
     def head(self) -> dict[str, str]:
-        """What every document of this kind begins with."""
+        """Return the first fields of every document of this kind."""
         return {"apiVersion": self.api_version, "kind": self.kind}
 
     def collection(self, namespace: str = "") -> str:

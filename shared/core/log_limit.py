@@ -1,4 +1,4 @@
-"""`LogLimit` lets a trouble of one kind be said once in a while, with how many were held back."""
+"""`LogLimit` lets a problem of one kind be logged once in a while, with the number of suppressed repetitions."""
 
 from dataclasses import dataclass, field
 
@@ -12,10 +12,10 @@ class LogLimit:
 
     quiet_s: float = QUIET_S
     _said: dict[str, tuple[float, int]] = field(default_factory=dict)
-    """By kind, when it was last said and how many were held back since."""
+    """By kind, when it was last logged and how many were suppressed since."""
 
     def may_say(self, kind: str, now_s: float) -> int | None:
-        """How many of this kind were held back since it was last said; None: hold this one back too."""
+        """Return how many of this kind were suppressed since the last one; None: suppress this one too."""
         said_s, held_back = self._said.get(kind, (None, 0))
         if said_s is not None and now_s - said_s < self.quiet_s:
             self._said[kind] = (said_s, held_back + 1)

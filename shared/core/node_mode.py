@@ -9,7 +9,7 @@ from shared.core.text.did_you_mean import did_you_mean
 from shared.errors import BadConfig, SettingProblem
 
 MODE_KEY = "mode"
-"""Key of the switch: in the settings of a node, and beside the sections of a configuration document."""
+"""Key of the mode: in the settings of a node, and next to the sections of a configuration document."""
 _MODES: tuple[Mode, ...] = ("observe", "dry-run", "enforce")
 _SHOWN_CHARACTERS = 60
 
@@ -37,7 +37,7 @@ def bounded(mode: Mode, node: NodeMode) -> Mode:
 
 
 def document_mode(document: Mapping[str, Any], what: str) -> NodeMode | None:
-    """The switch of a configuration document; None where it says none.
+    """Return the mode of a configuration document; None if it has none.
 
     Raises:
         BadConfig: it is neither observe nor enforce.

@@ -1,4 +1,4 @@
-"""`ObjectReader` reads API objects one by one: whatever one of them says, all the others are still read."""
+"""`ObjectReader` reads API objects one by one, so that a bad one does not affect the others."""
 
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Generic, TypeVar
@@ -6,7 +6,7 @@ from typing import Any, Generic, TypeVar
 T = TypeVar("T")
 
 MAX_WHY = 200
-"""Characters of what is said of an object that cannot be read."""
+"""Most characters about an unreadable object."""
 
 
 class ObjectReader(Generic[T]):
@@ -18,7 +18,7 @@ class ObjectReader(Generic[T]):
         """Objects that cannot be read as they are now, by UID, and why."""
 
     def read(self, uid: str, document: Any, before: T | None) -> T | None:
-        """What is kept; `before`, what was kept until now, where it cannot be read."""
+        """Return what is kept of an object; if it is unreadable, `before`, what was kept until now."""
         try:
             thing = self._keep(document)
         except Exception as error:  # noqa: BLE001 - whatever a reader does not expect is the object's doing
@@ -28,17 +28,17 @@ class ObjectReader(Generic[T]):
         return thing
 
     def forget(self, uid: str) -> None:
-        """Forget what was said of one that is gone."""
+        """Forget the message about a deleted object."""
         self.unread.pop(uid, None)
 
     def retain(self, uids: Collection[str]) -> None:
-        """Forget what was said of all others: they are gone."""
+        """Forget the messages about all others, which were deleted."""
         for gone in self.unread.keys() - set(uids):
             del self.unread[gone]
 
 
 def uid_of(document: Any) -> str:
-    """An object's UID; empty where it has none, which no API server gives."""
+    """Return an object's UID; empty if it has none, which no API server sends."""
     meta = document.get("metadata") if isinstance(document, Mapping) else None
     uid = meta.get("uid") if isinstance(meta, Mapping) else None
     return uid if isinstance(uid, str) else ""

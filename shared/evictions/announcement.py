@@ -1,4 +1,4 @@
-"""Stores an intent behind the last one for its pod: of two writers who want to evict it the stream refuses one.
+"""Stores an intent after the last one for its pod: of two concurrent writers, the stream refuses one.
 
 Facts: docs/facts/nats.md#publishing-facts.
 """
@@ -16,11 +16,11 @@ class IntentStream:
     """The stream of intents, as one writer appends to it."""
 
     def __init__(self, bus: Bus, rename: Rename, yields_to: Callable[[Received], bool]) -> None:
-        """`yields_to`: whether an intent that somebody else has stored meanwhile goes first."""
+        """`yields_to`: whether an intent that another writer has stored meanwhile takes precedence."""
         self._bus, self._rename, self._yields_to = bus, rename, yields_to
 
     async def last(self, subject: str) -> Received | None:
-        """The newest intent for a pod; None: there is none.
+        """Return the newest intent for a pod; None: there is none.
 
         Raises:
             Unavailable: the stream cannot be read now.
@@ -29,10 +29,10 @@ class IntentStream:
         return received[-1] if received else None
 
     async def append(self, message: Outgoing, *, after: int, budget_s: float) -> int:
-        """Store an intent behind sequence `after` of its subject, 0 for none; gives its own sequence.
+        """Store an intent after sequence `after` of its subject, 0 for none; return its own sequence.
 
         Raises:
-            Conflict: another intent goes first.
+            Conflict: another intent takes precedence.
             Unavailable: it could not be stored, or the stream could not be read.
         """
         while True:

@@ -1,4 +1,4 @@
-"""Makes the messages of an eviction, and sends each under an id that nobody else has used."""
+"""Builds the messages of an eviction, and sends each under an id that no other sender has used."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,7 @@
 """Makes the calls of an eviction in their order: objection, dry run, objection, call.
 
-Each answer is a ruling. Whoever asked writes it where it has its intents, a node in its ledger and central in its
-memory, before it goes on: what was written is what a restart knows.
+Each answer is a ruling. The caller records it, a node in its ledger and central in its memory, before it continues: a
+restart knows only what was recorded.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class EvictionOrder:
 
 
 class EvictionChecks(Protocol):
-    """What may speak against one eviction: the world changes between a decision and its call."""
+    """What may object to one eviction, because the state changes between a decision and its call."""
 
     async def before_dry_run(self) -> Ruling | None:
         """Why it is not even rehearsed now; None: it is."""
@@ -37,10 +37,10 @@ class EvictionChecks(Protocol):
         ...
 
     def before_call(self) -> Ruling | None:
-        """Why the call is not made after all; None: it is.
+        """Return why the call must not be made after all; None: it may.
 
         Raises:
-            Unavailable: whoever asks may not make calls any more.
+            Unavailable: the caller may not make calls any more.
         """
         ...
 
@@ -52,7 +52,7 @@ class EvictionProcedure:
         self._actuator, self._writer = actuator, writer
 
     async def lookup(self, pod: Pod, *, within_s: float | None = None) -> Standing:
-        """Where this UID stands; unknown where there is no answer in time."""
+        """Return the state of this UID; unknown without an answer in time."""
         try:
             async with asyncio.timeout(within_s):
                 return await self._actuator.lookup(pod)

@@ -1,6 +1,5 @@
-"""Objects in memory, with what Sublet relies on of an API server: UIDs, resource versions, generations, the status
-apart from the rest, merge patches, conflicts, mirrors, and an outage on demand.
-"""
+"""Objects in memory, with what Sublet relies on of an API server: UIDs, resource versions, generations, a separate
+status, merge patches, conflicts, mirrors, and an outage on demand."""
 
 import asyncio
 import copy
@@ -23,7 +22,7 @@ AWAY = "the API server is away"
 
 @dataclass
 class MemoryObjects:
-    """The Objects of nobody but a test."""
+    """The Objects of a test."""
 
     clock: Clock
     documents: dict[tuple[ApiKind, str, str], Document] = field(default_factory=dict)
@@ -39,19 +38,19 @@ class MemoryObjects:
     """By UID."""
 
     def go_offline(self) -> None:
-        """Answer nobody; mirrors keep what they have and grow old."""
+        """Stop answering; mirrors keep what they have and age."""
         self.online = False
         for mirror in self.mirrors:
             mirror.freeze()
 
     def go_online(self) -> None:
-        """Answer again; mirrors list anew."""
+        """Answer again; mirrors list again."""
         self.online = True
         for mirror in self.mirrors:
             mirror.relist()
 
     def put(self, kind: ApiKind, document: Mapping[str, Any]) -> Document:
-        """Let somebody else write a whole document, status and all."""
+        """Write a whole document including its status, as another client."""
         key = _key(kind, document)
         before = self.documents.get(key)
         after = copy.deepcopy({**kind.head, **document})
@@ -59,7 +58,7 @@ class MemoryObjects:
         return self._store(key, before, after)
 
     def drop(self, kind: ApiKind, name: str, namespace: str = "") -> None:
-        """Let somebody else delete an object."""
+        """Delete an object, as another client."""
         self.documents.pop((kind, namespace or ("default" if kind.namespaced else ""), name), None)
         if self.online:
             for mirror in self.mirrors:
@@ -211,7 +210,7 @@ class MemoryObjects:
 
 
 class MemoryMirror(Generic[T]):
-    """A mirror that is told of every change at once."""
+    """A mirror that is notified of every change at once."""
 
     def __init__(
         self,

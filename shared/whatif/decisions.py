@@ -1,4 +1,4 @@
-"""The registry of pure decisions: what `sublet whatif` answers, `explain` and `replay` stand on.
+"""The registry of pure decisions that `sublet whatif` calls; `explain` and `replay` use the same functions.
 
 A decision is registered where it is defined:
 
@@ -6,8 +6,8 @@ A decision is registered where it is defined:
     def regulate(question: RegulateQuestion) -> RegulateAnswer:
         '''From requirement to pool size, over time.'''
 
-The function must be pure and must call (or be) the very function that the service calls. Where its rule refuses it
-raises `Refused`, whose reason is the error code of the kind.
+The function must be pure and must call (or be) the very function that the service calls. If its rule refuses, it raises
+`Refused`, whose reason is the error code of the kind.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ class Question(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
     keeps_null: ClassVar[frozenset[str]] = frozenset()
-    """Names of fields, here or in a part, that hold JSON of somebody else's: in it null is a value, not an absence."""
+    """Names of fields, here or in a part, that hold foreign JSON: in it null is a value, not an absence."""
 
 
 class Answer(BaseModel):

@@ -1,4 +1,4 @@
-"""A state folder on a disk outlives the machine's boot: it says which boot it was last used in."""
+"""Records in a state folder the boot in which it was last used, because the folder outlives a reboot."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ _MAX_BYTES = 64
 
 
 def this_boot() -> str:
-    """The kernel's name of this boot; empty where it has none."""
+    """Return the kernel's id of this boot; empty if it has none."""
     # The machine's own, also for a simulated one: the processes that a folder tells of are those of this kernel.
     with contextlib.suppress(OSError):
         return _BOOT_ID.read_text().strip()
@@ -21,7 +21,8 @@ def this_boot() -> str:
 
 
 def of_earlier_boot(folder: Path) -> bool:
-    """Whether a state folder was last used in another boot: processes, groups and clocks that it tells of are gone."""
+    """Return whether a state folder was last used in another boot: its processes, groups and clock readings are
+    gone."""
     # Where the kernel does not name this boot nothing is known: what still runs must not be forgotten.
     return (boot := this_boot()) != "" and _noted(folder) not in ("", boot)
 

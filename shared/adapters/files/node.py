@@ -1,4 +1,4 @@
-"""`NodeFile` writes the node's object to a file, where there is no API server."""
+"""`NodeFile` writes the node's object to a file if there is no API server."""
 
 import json
 from collections.abc import Mapping

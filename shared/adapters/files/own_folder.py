@@ -1,4 +1,4 @@
-"""A folder is trusted only where nobody else could have prepared it or could change it."""
+"""A folder is trusted only if no other user could have prepared it or could change it."""
 
 import contextlib
 import os
@@ -11,13 +11,14 @@ ANOTHER = "take an empty folder, or one that does not exist yet: SUBLET_STATE_DI
 
 
 def require_own(path: Path) -> None:
-    """Refuse a folder that somebody else could have prepared or could change: what lies there is done as this user.
+    """Refuse a folder that another user could have prepared or could change, because its contents act with this
+    user's rights.
 
-    One that is not there yet is well where nobody else can make it.
+    A missing folder is accepted if no other user can create it.
 
     Raises:
-        Unfit: it is a link or no folder, is somebody else's, or its group or everybody may write there.
-        OSError: it cannot be looked at.
+        Unfit: it is a link or no folder, belongs to another user, or its group or everyone may write to it.
+        OSError: it cannot be accessed.
     """
     require_own_path(path)
     if not path.exists():
@@ -38,11 +39,11 @@ def require_own(path: Path) -> None:
 
 
 def require_own_path(path: Path) -> None:
-    """Refuse a path on which somebody else could put another folder in its place.
+    """Refuse a path on which another user could replace a folder.
 
     Raises:
-        Unfit: it is a link, or a folder above it is another user's, or everybody may rename what lies there.
-        OSError: it cannot be looked at.
+        Unfit: it is a link, or a folder above it belongs to another user, or everyone may rename its contents.
+        OSError: it cannot be accessed.
     """
     path = path.absolute()
     if path.is_symlink():

@@ -1,4 +1,4 @@
-"""The hand brake stops all evictions of this node while its file exists, whatever the bus, central or a policy says."""
+"""The pause file stops all evictions of this node while it exists, whatever the bus, central or a policy says."""
 
 from pathlib import Path
 

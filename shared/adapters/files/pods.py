@@ -1,7 +1,8 @@
-"""`PodsFile` keeps the node's pods in one file for the services that may not ask the API server.
+"""`PodsFile` keeps the node's pods in one file for the services that have no access to the API server.
 
-One service holds the credentials and writes; the others read, and need neither the API server nor the bus for it: a
-node that is cut off goes on with the pods that kubelet goes on with. Never written is not empty: then nothing is known.
+One service has the credentials and writes; the others read, and need neither the API server nor the bus: a node that is
+cut off continues with the pods that kubelet keeps running. A file that was never written is not an empty list: nothing
+is known then.
 """
 
 import json
@@ -28,7 +29,7 @@ class PodsFile:
         self._written: bytes | None = None
 
     def write(self, pods: Sequence[Pod]) -> None:
-        """Replace the list, where it has changed.
+        """Replace the list if it has changed.
 
         Raises:
             Unavailable: the folder cannot be written; the last list stays.

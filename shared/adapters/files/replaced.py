@@ -12,7 +12,7 @@ _PRIVATE = 0o600
 
 
 def replace_file(path: Path, text: bytes, *, what: str, mode: int = MODE) -> None:
-    """Write a text under a name; the folder is made where it is missing.
+    """Write a text under a name atomically; create the folder if necessary.
 
     Raises:
         Unavailable: it cannot be written; the last text stays.

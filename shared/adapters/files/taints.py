@@ -1,4 +1,4 @@
-"""A JSON file in the state folder holds the node's taints, where there is no API server."""
+"""A JSON file in the state folder holds the node's taints if there is no API server."""
 
 import contextlib
 import json
@@ -30,10 +30,10 @@ class TaintFile:
         self.path = state_dir / NAME
 
     def standing(self) -> tuple[Taint, ...]:
-        """All taints, also those of others, ascending by key and effect.
+        """Return all taints, including those of others, ascending by key and effect.
 
         Raises:
-            Unavailable: the file is there but cannot be read, or holds something else than taints.
+            Unavailable: the file exists but cannot be read, or does not contain taints.
         """
         return in_order(taint for _, taint in self._entries())
 
@@ -59,7 +59,7 @@ class TaintFile:
         self._replace([*others, *(taint.document() for taint in in_order(taints))])
 
     def remove_ours(self) -> None:
-        """Leave the file to the taints of others; without any it goes. One that cannot be read stays as it is."""
+        """Leave only the taints of others in the file, and delete it without any. An unreadable file stays."""
         with contextlib.suppress(Unavailable, OSError):
             entries = self._entries()
             others = [entry for entry, taint in entries if not taint.ours]
@@ -70,14 +70,14 @@ class TaintFile:
                 self._replace(others)
 
     async def show(self, taints: Sequence[Taint]) -> None:
-        """Nothing: whoever wants to see them reads the file."""
+        """Do nothing: readers use the file."""
 
     def _replace(self, entries: Sequence[Mapping[str, Any]]) -> None:
         text = json.dumps({"taints": entries}, indent=2) + "\n"
         replace_file(self.path, text.encode(), what="node taints")
 
     def _entries(self) -> list[tuple[Any, Taint]]:
-        """Each entry as it stands in the file, and read."""
+        """Return each entry as it is in the file, and parsed."""
         try:
             entries = _Document.model_validate_json(self.path.read_bytes()).taints
             return [(entry, Taint.model_validate(entry)) for entry in entries]

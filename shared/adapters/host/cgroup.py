@@ -1,9 +1,8 @@
-"""`Cgroups` reads, writes, makes and removes the cgroups of a host, v1 or v2; nothing else does.
+"""`Cgroups` is the only code that reads, writes, creates and removes the cgroups of a host, v1 or v2.
 
 A cgroup is named by its path relative to the cgroup root, the same for both versions. Every path component is checked,
-and whatever changes something follows no symbolic link, so that no name can leave the root
-(docs/facts/safety-rules.md#rule-8-least-right). Reads skip the look for links: they are the bulk of the work, and the
-figures they yield are only compared.
+and writes follow no symbolic link, so that no name can leave the root (docs/facts/safety-rules.md#rule-8-least-right).
+Reads skip the check for links: they are the bulk of the work, and the resulting figures are only compared.
 """
 
 import contextlib
@@ -84,11 +83,11 @@ class Cgroups:
         return "/".join((top, *group_parts(group)))
 
     def exists(self, group: str) -> bool:
-        """Whether the cgroup is there (v1: in the cpuset hierarchy)."""
+        """Return whether the cgroup exists (v1: in the cpuset hierarchy)."""
         return self.folder(group, "cpuset").is_dir()
 
     def text(self, group: str, name: str, controller: str = "") -> str | None:
-        """A file of a cgroup as it is; None where cgroup or file does not exist (any more)."""
+        """Return a file of a cgroup; None if the cgroup or the file does not exist (any more)."""
         return read_text(f"{self._place(group, controller)}/{name}")
 
     def raw(self, group: str, knob: Knob) -> str | None:
@@ -130,7 +129,7 @@ class Cgroups:
         return _written(path, text, os.O_TRUNC)
 
     def write_line(self, group: str, name: str, line: str, controller: str = "") -> bool:
-        """Write a line to a file that has one for each device; False where there is no such file, or no group.
+        """Write a line to a file that has one line per device; return False if the file or the group does not exist.
 
         Raises:
             OSError: the kernel refused the line.
@@ -189,7 +188,7 @@ class Cgroups:
             (self.folder(group, controller) / "cgroup.procs").write_text(str(pid))
 
     def pids(self, group: str) -> list[int]:
-        """Processes in the cgroup and everything below it, ascending; empty where it is gone."""
+        """Return the processes in the cgroup and everything below it, ascending; empty if it is gone."""
         # From all hierarchies: on v1 a process can be in the group of one controller and elsewhere in another.
         found: set[int] = set()
         for controller in self.controllers:
@@ -205,7 +204,7 @@ class Cgroups:
         return list(self.inodes(group))
 
     def inodes(self, group: str) -> dict[str, int]:
-        """As `children`, with the inode of each: a cgroup that was removed and made anew has another one."""
+        """Return `children` with the inode of each: a recreated cgroup has another inode."""
         try:
             with os.scandir(self._place(group, "cpuset")) as entries:
                 found = [(entry.name, entry.inode()) for entry in entries if entry.is_dir(follow_symlinks=False)]
@@ -216,9 +215,9 @@ class Cgroups:
         return {name: inode for name, inode in sorted(found) if is_component(name)}
 
     def mark(self, group: str) -> object:
-        """Differs once the cgroup was made anew, or the number of those directly below has changed; None: it cannot
-        be said. One that took another's place is not seen (docs/facts/linux-cgroups.md#how-many-groups-lie-in-a-group).
-        """
+        """Return a value that changes when the cgroup is recreated or the number of its direct children changes;
+        None if unknown. A replaced child is not noticed
+        (docs/facts/linux-cgroups.md#how-many-groups-lie-in-a-group)."""
         try:
             status = os.stat(self._place(group, "cpuset"))  # noqa: PTH116 - a tenth of a listing, asked as often
         except OSError as error:

@@ -13,20 +13,21 @@ _RECORD_BYTES = 4096
 _MOST_KEPT = 8192
 _KERNEL_FILE_SYSTEMS = frozenset({"proc", "sysfs", "cgroup", "cgroup2"})
 _SHORT_BYTES = {"sysfs": _RECORD_BYTES, "cgroup": 256, "cgroup2": 256}
-"""Fewer bytes than this are the whole file. The kernel hands out as many whole records as fit into a page: those of
-cgroups are short lines, while /proc has records longer than a page, which can follow a very short one."""
+"""A shorter read is the whole file. The kernel returns as many whole records as fit into a page: those of cgroups
+are short lines, while /proc has records longer than a page, which can follow a very short one."""
 _IN_MEMORY = frozenset({"tmpfs", "ramfs"})
 ABSENT = frozenset({errno.ENOENT, errno.ENODEV, errno.ESRCH, errno.ENOTDIR, errno.EOPNOTSUPP})
 """No such file, a removed cgroup, an ended task, a controller that is off: the figure is absent, nothing is wrong."""
 
 
 def read_text(path: str) -> str | None:
-    """The whole file; None where file, task or cgroup does not exist (any more) or the kernel has the feature off.
+    """Return the whole file; None if file, task or cgroup does not exist (any more) or the kernel has the feature
+    off.
 
-    Plain system calls: half the cost of a file object, and the node agent reads thousands of such files a minute.
+    Plain system calls cost half of a file object, and the node agent reads thousands of such files a minute.
 
     Raises:
-        OSError: the file is there but cannot be read (no right to, too many open files).
+        OSError: the file exists but cannot be read (no permission, too many open files).
     """
     try:
         descriptor = os.open(path, os.O_RDONLY)
@@ -74,13 +75,13 @@ def read_record(path: str) -> str | None:
 
 
 def root_file_system(host_root: str) -> FileSystem | None:
-    """The file system that a host's root folder lies on; None below a generated host.
+    """Return the file system of a host's root folder; None below a generated host.
 
-    Of a generated host only files are made up: its folder lies on a disk of the machine that plays it, which says
-    nothing about the host that is played. A real host has its kernel's /proc mounted.
+    A generated host consists only of files: its folder is on a disk of the machine that simulates it, which says
+    nothing about the simulated host. A real host has its kernel's /proc mounted.
 
     Raises:
-        OSError: the root folder cannot be looked at.
+        OSError: the root folder cannot be accessed.
     """
     root = host_root or "/"
     try:
@@ -99,11 +100,11 @@ def root_file_system(host_root: str) -> FileSystem | None:
 
 
 class KeptFiles:
-    """Reads the same files again and again, and keeps those of the kernel's own file systems open.
+    """Reads the same files repeatedly, and keeps those of the kernel's own file systems open.
 
-    Reading an open one anew costs a seventh of open, read and close. A file of a removed cgroup says so when it is
-    read, and is then looked for anew: nothing of the old cgroup is taken for the new one. Plain files, which a
-    simulator replaces as a whole, are opened each time.
+    Rereading an open file costs a seventh of open, read and close. A file of a removed cgroup fails when it is read,
+    and is then opened again, so no value of the old cgroup counts for the new one. Plain files, which a simulator
+    replaces as a whole, are opened each time.
     """
 
     def __init__(self, limit: int | None = None) -> None:
@@ -143,7 +144,7 @@ class KeptFiles:
             self._close(path)
 
     def close(self) -> None:
-        """Close everything; the next read opens anew."""
+        """Close everything; the next read reopens."""
         for path in list(self._open):
             self._close(path)
 

@@ -1,4 +1,4 @@
-"""The checkpoints that kubelet's managers keep in its folder, read with bounds; an agent may not see that folder."""
+"""Reads the checkpoints of kubelet's managers with bounds; an agent may not see their folder."""
 
 from pathlib import Path
 from typing import Any
@@ -13,10 +13,10 @@ LARGEST_BYTES = 4 << 20
 
 
 def read_checkpoint(host_root: Path, file: str) -> dict[str, Any] | None:
-    """What a manager has stored; None without the file, or while kubelet has written nothing yet.
+    """Return what a manager has stored; None without the file, or before kubelet has written anything.
 
     Raises:
-        Unavailable: the file is there and cannot be read.
+        Unavailable: the file exists and cannot be read.
     """
     path = host_root / file
     try:
@@ -36,17 +36,17 @@ def read_checkpoint(host_root: Path, file: str) -> dict[str, Any] | None:
 
 
 class KubeletCheckpoints:
-    """Both managers' checkpoints, read anew only where kubelet has replaced one."""
+    """Both managers' checkpoints, read again only after kubelet has replaced one."""
 
     def __init__(self, host_root: Path) -> None:
         self._host_root = host_root
         self._known: dict[str, tuple[tuple[int, int, int] | None, dict[str, Any] | None]] = {}
 
     def read(self) -> tuple[dict[str, Any] | None, dict[str, Any] | None]:
-        """Of the CPU and of the memory manager; None without that file.
+        """Return the checkpoints of the CPU and the memory manager; None without that file.
 
         Raises:
-            Unavailable: one is there and cannot be read.
+            Unavailable: one exists and cannot be read.
         """
         return self._state(CPU_MANAGER_FILE), self._state(MEMORY_MANAGER_FILE)
 

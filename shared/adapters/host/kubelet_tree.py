@@ -9,10 +9,10 @@ ROOTS = ("", "kubelet")
 
 
 def find_layout(cgroups: Cgroups) -> KubeletLayout:
-    """The layout whose top group exists; kubelet makes it before its first pod.
+    """Return the layout whose top group exists; kubelet creates it before its first pod.
 
     Raises:
-        Unavailable: no group of kubelet's is there.
+        Unavailable: no group of kubelet's exists.
     """
     known = [KubeletLayout(driver, root) for root in ROOTS for driver in DRIVERS]
     for layout in known:

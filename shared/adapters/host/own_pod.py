@@ -1,7 +1,7 @@
-"""`OwnPod` lets the agent's own pod weigh as one that asked for a whole CPU, though it asks for far less.
+"""`OwnPod` gives the agent's own pod the weight of a pod that requests a whole CPU, although it requests far less.
 
-Kubelet makes a pod's weight of its request. An agent uses little of a CPU, and where others keep all CPUs busy it is to
-have that little at once (docs/facts/linux-scheduling.md#weight-of-a-small-request).
+Kubelet derives a pod's weight from its request. An agent uses little CPU, and needs it at once when others keep all
+CPUs busy (docs/facts/linux-scheduling.md#weight-of-a-small-request).
 """
 
 from collections.abc import Iterator
@@ -27,9 +27,10 @@ class OwnPod:
     _refused: str = ""
 
     def raise_weight(self) -> None:
-        """Raise it, once; what weighs more stays, a refusal leaves what kubelet gave until the next call.
+        """Raise the weight once; a higher weight stays, and after a refusal kubelet's weight stays until the next
+        call.
 
-        It stays so until the pod ends, which is no write to anybody's group but our own.
+        The weight stays until the pod ends; only our own group is written.
         """
         if self._raised:
             return

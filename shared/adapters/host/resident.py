@@ -1,4 +1,5 @@
-"""Functions keep a process's pages in memory, and the process alive: who reacts to a shortage must not suffer from it.
+"""Keeps a process's pages in memory, and the process alive: a service that reacts to a shortage must not suffer from
+it.
 
 Facts: docs/facts/linux-scheduling.md#locked-memory.
 """
@@ -34,7 +35,7 @@ def _may_lock_all() -> bool:
 
 
 def be_killed_last() -> bool:
-    """Let the kernel end almost anything else first where memory runs out; False: not permitted."""
+    """Let the kernel kill almost everything else first when memory runs out; return False if not permitted."""
     file = Path("/proc/self/oom_score_adj")
     try:
         if int(file.read_text()) > OOM_SCORE:

@@ -1,8 +1,8 @@
-"""`LoopScheduling` asks the kernel to run the event loop's thread before other work, and takes no for an answer.
+"""`LoopScheduling` asks the kernel to run the event loop's thread before other work, and accepts a refusal.
 
-Real time first (SCHED_RR, its least priority), else the best nice value, else as every process. A loop that runs
-without a pause loses real time after `RUNAWAY_S`, and asks for it again from a timer of its own, `PAUSE_S` later: one
-that turns no more never does. Facts: docs/facts/linux-scheduling.md#real-time.
+It tries real time first (SCHED_RR, lowest priority), then the best nice value, and otherwise stays as every process. A
+loop that runs without a pause loses real time after `RUNAWAY_S`, and requests it again from its own timer, `PAUSE_S`
+later; a loop that hangs never does. Facts: docs/facts/linux-scheduling.md#real-time.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from shared.settings import Scheduling
 log = structlog.get_logger()
 
 SchedulingClass: TypeAlias = Literal["realtime", "nice", "none"]
-"""What the kernel has given."""
+"""What the kernel has granted."""
 
 LEAST_PRIORITY = 1
 BEST_NICE = -20
@@ -52,9 +52,10 @@ def take_best_nice() -> bool:
 
 
 def give_best_nice(pid: int) -> bool:
-    """Let another process go before others of its group, with all threads that it has; False: not permitted, or gone.
+    """Give another process precedence over others of its group, with all its threads; return False if not permitted,
+    or gone.
 
-    A thread that it starts later has what the thread has that starts it.
+    A thread that it starts later inherits the value of the thread that starts it.
     """
     done: set[int] = set()
     try:
@@ -119,16 +120,16 @@ class LoopScheduling:
         return True
 
     def _bound_realtime(self) -> None:
-        """Set the bounds anew, for the kernel moves the first one up each time that it is met
-        (docs/facts/linux-scheduling.md#real-time-without-a-pause).
-        """
+        """Set the bounds again, because the kernel raises the first one each time that it is met
+        (docs/facts/linux-scheduling.md#real-time-without-a-pause)."""
         _, most = resource.getrlimit(resource.RLIMIT_RTTIME)
         wanted = round(self.killed_s * _MICROSECONDS)
         hard = wanted if most == resource.RLIM_INFINITY else min(most, wanted)
         resource.setrlimit(resource.RLIMIT_RTTIME, (min(round(self.runaway_s * _MICROSECONDS), hard), hard))
 
     def _run_away(self) -> None:
-        """The kernel's signal, between two steps of whatever runs: nothing is logged here, the log may be what runs."""
+        """Handle the kernel's signal between two steps of any code: nothing is logged here, because the log may be
+        what runs."""
         with contextlib.suppress(OSError):
             # With the flag that it has: to clear it takes a right that real time does not take everywhere.
             os.sched_setscheduler(0, _USUAL_ALONE, os.sched_param(0))

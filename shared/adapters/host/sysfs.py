@@ -15,11 +15,11 @@ _DEVICE_NUMBER = re.compile(r"[0-9]{1,4}:[0-9]{1,7}")
 
 
 def read_topology(host_root: Path) -> Topology:
-    """The online CPUs with NUMA node, socket, die, core and L3 group, and which of them are isolated.
+    """Return the online CPUs with NUMA node, socket, die, core and L3 group, and which of them are isolated.
 
-    A core is named by its siblings, not by `core_id`, which repeats from socket to socket and from die to die. Without
-    the siblings' list it is (socket, die, core_id); without any of it every CPU is a core. A CPU in no NUMA node
-    counts to the lowest one, and where emulated NUMA lists it twice the lowest one wins.
+    A core is identified by its siblings, not by `core_id`, which repeats between sockets and dies. Without the
+    siblings' list it is (socket, die, core_id); without any of it every CPU is a core. A CPU without a NUMA node counts
+    to the lowest one, and if emulated NUMA lists it twice, the lowest one wins.
 
     Raises:
         Unavailable: no online CPU can be found.
@@ -44,7 +44,7 @@ def read_topology(host_root: Path) -> Topology:
 
 
 def online_cpus(host_root: Path) -> CpuSet:
-    """The CPUs that run now: `online`, else `present`, else the `cpuN` folders.
+    """Return the running CPUs: `online`, otherwise `present`, otherwise the `cpuN` folders.
 
     Raises:
         Unavailable: none of them names a CPU.
@@ -58,7 +58,7 @@ def online_cpus(host_root: Path) -> CpuSet:
 
 
 def offline_cpus(host_root: Path) -> CpuSet:
-    """CPUs that are there but do not run now (the kernel's own `offline` also lists sockets that are empty)."""
+    """Return CPUs that exist but do not run now (the kernel's own `offline` also lists empty sockets)."""
     return _cpu_list(f"{host_root}/{_CPUS}/present") - online_cpus(host_root)
 
 
@@ -68,15 +68,15 @@ def isolated_cpus(host_root: Path) -> CpuSet:
 
 
 def numa_ids(host_root: Path) -> tuple[int, ...]:
-    """The NUMA nodes, ascending: `online`, else the `nodeN` folders; empty where the kernel shows none."""
+    """Return the NUMA nodes, ascending: `online`, otherwise the `nodeN` folders; empty if the kernel shows none."""
     nodes = _cpu_list(f"{host_root}/{_NODES}/online")
     return tuple(nodes) if nodes else tuple(sorted(_numbered(host_root / _NODES, "node")))
 
 
 def memory_numa_ids(host_root: Path) -> tuple[int, ...]:
-    """The NUMA nodes that have memory, ascending: only these may be named in `cpuset.mems`.
+    """Return the NUMA nodes that have memory, ascending: only these may be named in `cpuset.mems`.
 
-    By `has_memory`, else by each node's `meminfo`; where neither is told, all nodes.
+    By `has_memory`, otherwise by each node's `meminfo`; without either, all nodes.
     """
     if told := _cpu_list(f"{host_root}/{_NODES}/has_memory"):
         return tuple(told)
@@ -113,7 +113,7 @@ def _die(folder: str) -> int:
 
 
 def _l3(folder: str) -> int:
-    """The cache's own id, else the lowest CPU that shares it; -1 where there is no third level or no word about it."""
+    """Return the cache's own id, otherwise the lowest CPU that shares it; -1 without a third level, or if unknown."""
     if _number(f"{folder}/cache/index3/level", 3) != 3:
         return -1
     number = _number(f"{folder}/cache/index3/id", -1)

@@ -1,6 +1,7 @@
-"""`Access` says where an API server is and who asks: of a pod it is read here, of a kubeconfig by the official client.
+"""`Access` holds the address and credentials of an API server: a pod's are read here, a kubeconfig by the official
+client.
 
-The official client is loaded for a kubeconfig alone: the agent of a node does without its megabytes
+The official client is loaded only for a kubeconfig, which saves the node's agent its megabytes
 (docs/facts/kubernetes.md#a-pods-way-to-the-api-server).
 """
 
@@ -33,7 +34,7 @@ class Access:
     key: str | None = None
     verified: bool = True
     server_name: str | None = None
-    """The name in the server's certificate, where it is another one than in the address."""
+    """The name in the server's certificate, if it differs from the address."""
     proxy: str | None = None
     by_environment: bool = False
     """Whether a proxy that the environment names is asked."""

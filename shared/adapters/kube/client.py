@@ -27,7 +27,7 @@ CONNECT_S = 5.0
 CALL_S = 15.0
 """Longest call but a watch. The library has no limit below five minutes (docs/facts/kubernetes.md#no-limit-of-time)."""
 SILENCE_S = 75.0
-"""A watch on which nothing comes for so long is broken: the server sends a bookmark about once a minute."""
+"""Silence after which a watch is broken: the server sends a bookmark about once a minute."""
 # The size of client-go's own pager.
 PAGE = 500
 MAX_ANSWER_BYTES = 16 << 20
@@ -35,14 +35,15 @@ MAX_ANSWER_BYTES = 16 << 20
 are is their authors' choice."""
 MAX_EVENT_BYTES = 8 << 20
 TOKEN_S = 30.0
-"""The token of a pod is read anew after so long, by a clock that nobody sets: kubelet renews it well before its end."""
+"""Age after which a pod's token is read again, by a clock that cannot be set: kubelet renews it well before it
+expires."""
 UNAUTHORIZED = 401
 BAD_REQUEST, SERVER_ERROR = 400, 500
 _MERGE, _APPLY = "application/merge-patch+json", "application/apply-patch+yaml"
 
 
 class KubeError(SubletError):
-    """The API server said no. `status` is its HTTP status, `said` its Status document."""
+    """A refusal of the API server. `status` is its HTTP status, `said` its Status document."""
 
     def __init__(self, what: str, status: int, said: Mapping[str, Any]) -> None:
         super().__init__(f"{what}: {said.get('message') or status}", reason=str(said.get("reason") or status))
@@ -59,7 +60,7 @@ class TooLarge(Unavailable):
 
 
 class Gone(SubletError):
-    """A watch cannot go on from where it was; list again."""
+    """A watch cannot continue from where it was; list again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +76,14 @@ class KubeRequest:
 
 
 class Kube:
-    """One API server. Paths are as in its reference, `/api/v1/nodes/{name}` filled in by the caller.
+    """One API server. Paths are as in its reference, with `/api/v1/nodes/{name}` filled in by the caller.
 
-    It is that of a kubeconfig file, else that of the cluster in which this process runs; the first call finds out.
-    After a 401 the credentials are read anew, and the request is repeated once where they have changed.
+    It is the one of a kubeconfig file, otherwise that of the cluster in which this process runs; the first call finds
+    out. After a 401 the credentials are read again, and the request is repeated once if they have changed.
     """
 
     def __init__(self, kubeconfig: Path | None = None, *, monotonic: Callable[[], float] = time.monotonic) -> None:
-        """Raise Unfit where a kubeconfig is named and the official client, which reads it, is not installed."""
+        """Raise Unfit if a kubeconfig is given and the official client, which reads it, is not installed."""
         self._kubeconfig, self._monotonic = kubeconfig, monotonic
         self._read_access = _reader(kubeconfig)
         self._access: Access | None = None
@@ -134,7 +135,7 @@ class Kube:
                 return
 
     async def create(self, path: str, body: Mapping[str, Any], *, manager: str, **query: object) -> Document:
-        """POST a document as a field manager, the name under which an object tells who wrote what of it.
+        """POST a document as a field manager, the name under which an object records who wrote which fields.
 
         Raises:
             KubeError, Unavailable: as `call`.
@@ -202,7 +203,8 @@ class Kube:
         return _answer(what, response.status, text)
 
     async def watch(self, path: str, version: str, **query: object) -> AsyncGenerator[Document, None]:
-        """Events of a collection after a resource version, bookmarks among them; ends when the server ends it.
+        """Yield events of a collection after a resource version, including bookmarks; end when the server ends the
+        watch.
 
         Raises:
             Gone: the version is too old (docs/facts/kubernetes.md#watch-of-an-old-version).
@@ -232,13 +234,13 @@ class Kube:
             raise Unavailable(f"{what}: broken off: {_words(error)}") from error
 
     async def close(self) -> None:
-        """Close all connections; a call after this opens them anew."""
+        """Close all connections; a later call reopens them."""
         session, self._session, self._access = self._session, None, None
         if session is not None:
             await session.close()
 
     async def _known(self, request: KubeRequest) -> aiohttp.ClientResponse:
-        """The answer to a request, which is sent again where the first one was signed with a token of yesterday."""
+        """Return the answer to a request, which is repeated if it was signed with an outdated token."""
         # What is shown, to see after a refusal whether there is anything newer to show.
         shown = await self._ready()
         response = await self._sent(request, shown)
@@ -253,7 +255,7 @@ class Kube:
         return await self._sent(request, newer)
 
     async def _ready(self) -> Access:
-        """Access with a token that is not older than `TOKEN_S`; a kubeconfig is read again after a 401 alone."""
+        """Return access with a token that is not older than `TOKEN_S`; a kubeconfig is read again only after a 401."""
         known = self._access
         if known is None:
             self._access = known = await self._read_access()
@@ -263,7 +265,7 @@ class Kube:
         return known
 
     async def _renewed(self, known: Access) -> Access:
-        """The credentials read anew. What cannot be read now leaves the old ones in use."""
+        """Read the credentials again. If they cannot be read now, the old ones stay in use."""
         # Also where the reading fails: a broken mount is tried again after `TOKEN_S`, not at every call.
         self._read_at_s = self._monotonic()
         try:

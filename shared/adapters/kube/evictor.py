@@ -1,8 +1,8 @@
-"""`policy/v1` evicts a pod: the API server keeps disruption budgets and grace periods, this adapter the UID.
+"""Evicts pods by `policy/v1`: the API server enforces disruption budgets and grace periods, this adapter the UID.
 
 A wrong UID uses up a budget's slot for two minutes, so the pod is read right before every call and only its own UID is
-ever sent; a resource version never is. A 201 says that somebody's eviction was taken, not that the pod is gone: that is
-what `lookup` is for (docs/facts/kubernetes.md#eviction-measured).
+ever sent; a resource version never is. A 201 says that an eviction was accepted, not that the pod is gone: use `lookup`
+for that (docs/facts/kubernetes.md#eviction-measured).
 """
 
 import asyncio
@@ -18,9 +18,9 @@ MANAGER = "sublet-evictor"
 NOT_FOUND, SERVER_ERROR = 404, 500
 FINISHED = ("Succeeded", "Failed")
 LEAST_GRACE_S = 1
-"""0 would take the pod out of the API at once, before kubelet has ended its processes; 1 is `kubectl delete --now`."""
+"""0 would remove the pod from the API at once, before kubelet has ended its processes; 1 is `kubectl delete --now`."""
 FRESH_S, LOOKS = 0.25, 3
-"""An answer that took longer may be about a pod that has been made anew meanwhile: ending one takes kubelet longer."""
+"""An answer that took longer may be about a pod that was recreated meanwhile: ending one takes kubelet longer."""
 
 
 class KubeEvictor:
@@ -30,7 +30,7 @@ class KubeEvictor:
         self._kube = kube
 
     async def lookup(self, pod: Pod) -> Standing:
-        """Where this UID stands, by the API server itself and not by a cache."""
+        """Return the state of this UID, from the API server itself and not from a cache."""
         try:
             document = await self._kube.get(_path(pod))
         except KubeError as error:
@@ -44,7 +44,7 @@ class KubeEvictor:
         return "terminating" if meta.get("deletionTimestamp") else "running"
 
     async def _fresh_lookup(self, pod: Pod) -> Standing:
-        """Where this UID stands right now; a process that stood still, or a slow server, makes it look again."""
+        """Return the state of this UID right now; after a stall of the process or a slow answer, look again."""
         loop = asyncio.get_running_loop()
         for _ in range(LOOKS):
             asked_s = loop.time()

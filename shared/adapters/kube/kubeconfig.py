@@ -1,4 +1,4 @@
-"""`access_by` reads a kubeconfig file by the official client, which knows all its ways to log in."""
+"""`access_by` reads a kubeconfig file with the official client, which supports all its ways to log in."""
 
 from pathlib import Path
 
@@ -39,7 +39,7 @@ async def access_by(file: Path) -> Access:
 
 
 def _why(error: Exception) -> str:
-    """The client reads a file of any shape, and stumbles with an error of its own over one that is no kubeconfig."""
+    """Return the reason; the client reads a file of any shape, and fails with its own errors if it is no kubeconfig."""
     if isinstance(error, ConfigException):
         return str(error)
     return (error.strerror or "it cannot be read").lower() if isinstance(error, OSError) else "it is no kubeconfig"

@@ -1,11 +1,10 @@
 """`KubeNode` writes this node's CNR with its status, and the extended resources of its Node.
 
-The amounts on the Node are the reporter's, but central may take them from sale, and says so in the CNR: while its mark
-stands the Node shows none. Central sets the mark before it takes the amounts away; here the Node's version is read, the
-mark looked for, and the amounts are written at that version. So an offer that crosses a withdrawal is refused (409).
+The amounts on the Node are the reporter's, but central may withdraw them, and sets a mark in the CNR: while the mark
+exists the Node shows none. Central sets the mark before it removes the amounts. Here the Node's version is read, the
+mark is checked, and the amounts are written at that version, so an offer that crosses a withdrawal is refused (409).
 
-Koordinator's batch and mid resources stand there only while they are offered: one of which nothing is known is no
-offer of 0.
+Koordinator's batch and mid resources appear only while they are offered: an unknown amount is not an offer of 0.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -35,7 +34,7 @@ TRIES = 5
 
 
 class KubeNode:
-    """The NodeWriter of a cluster, with a field manager of its own; other owners' fields are left alone."""
+    """The NodeWriter of a cluster, with its own field manager; other owners' fields are left alone."""
 
     def __init__(self, kube: Kube, node: str, asked: Callable[[], Mapping[str, int]]) -> None:
         self._kube, self._node, self._asked = kube, node, asked
@@ -47,12 +46,12 @@ class KubeNode:
         self.seen: Mapping[str, Any] | None = None
         """The Node as it was when its amounts were last written; None before."""
         self.cpu_changed: Callable[[], None] = lambda: None
-        """Called when the Node says another CPU normalization ratio than before, and when it was first read."""
+        """Called when the Node's CPU normalization ratio changes, and after it was first read."""
 
     async def write(self, document: Mapping[str, object]) -> None:
         """Replace the CNR's spec and status, then show the offer on the Node.
 
-        A fall reaches the Node before the CNR: the scheduler places pods by the Node.
+        A fall reaches the Node before the CNR, because the scheduler uses the Node.
 
         Raises:
             Unavailable: the API server cannot be reached, or refuses; says why. What was written stays.
@@ -70,9 +69,10 @@ class KubeNode:
             raise Unavailable(f"node object {self._node}: {error}", reason=error.reason) from error
 
     async def show(self, *, again: bool = False) -> bool:
-        """Bring the Node's amounts to what its pods ask for now; `again` also where they should be there already.
+        """Bring the Node's amounts to what its pods request now; `again` writes even if they should be there
+        already.
 
-        False: they are there, nothing was written.
+        Returns False if they are there and nothing was written.
 
         Raises:
             Unavailable: as `write`.
@@ -145,7 +145,7 @@ async def remove_offer(kube: Kube, node: str, names: Collection[str] = tuple(OFF
 
 
 def _offered(document: Mapping[str, Any]) -> dict[str, int]:
-    """The offer in force as the CNR tells it; nothing where the CNR leaves it out."""
+    """Return the offer in force from the CNR; empty if the CNR leaves it out."""
     status = document.get("status") or {}
     katalyst = status.get("resourceAllocatable") or {}
     koordinator = (status.get("resources") or {}).get("allocatable") or {}

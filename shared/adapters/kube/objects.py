@@ -128,7 +128,7 @@ def _namespace(kind: ApiKind, document: Mapping[str, Any]) -> str:
 
 
 def _told(error: KubeError) -> SubletError:
-    """The port's word for what the server said."""
+    """Return the port's error for the server's answer."""
     if error.status == CONFLICT:
         return Conflict(str(error), reason=error.reason)
     # 429 is the server's priority and fairness: it is busy, and the same call may work later.

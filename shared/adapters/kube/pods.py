@@ -1,7 +1,7 @@
 """`KubePods` mirrors this node's pods from the API server, writes them to a file for others, and counts requests.
 
-The file also remembers classes: a pod keeps the class that its UID was given first, since the other services have acted
-upon it. After a restart that class is read back, and how fast the CPU was, which counts until the Node is read.
+The file also remembers classes: a pod keeps the first class of its UID, because the other services have acted upon it.
+After a restart the class is read back, and so is the CPU's speed, which counts until the Node is read.
 
 A tenant may patch a pod fifty times a second, and each list wakes the other services. Therefore only a pod that comes,
 ends or changes its class is written at once; other changes are collected, and the Node is written every 2 s at most.
@@ -31,7 +31,7 @@ log = structlog.get_logger()
 PODS = "/api/v1/pods"
 RETRY_S = 1.0
 SHOW_S = 60.0
-"""The Node's amounts are written anew so often, in case somebody has made the Node anew."""
+"""Seconds between two writes of the Node's amounts, in case the Node was recreated."""
 COLLECT_S = 0.5
 """Pause between two lists with the same pods, of which only annotations, labels or amounts differ."""
 SOON_S = 0.05
@@ -44,14 +44,14 @@ WITHDRAWN_S = 5.0
 
 @dataclass(frozen=True, slots=True)
 class ListedPod:
-    """What is kept of a pod: what it is, None where that cannot be read, and what it asks for."""
+    """A pod, None if it cannot be read, and its requests."""
 
     pod: Pod | None
     asks: Mapping[str, int]
 
 
 class KubePods:
-    """Runs beside the reporter, which holds the credentials."""
+    """Runs next to the reporter, which has the credentials."""
 
     def __init__(self, kube: Kube, node: str, file: PodsFile, clock: Clock, *, fallback: Fallback) -> None:
         before = _pods_before(file)
@@ -78,7 +78,7 @@ class KubePods:
         return self._mirror.why or self._failure or self._unread
 
     def asked(self) -> dict[str, int]:
-        """What the pods ask for, by the very names that they use; nothing before the first list."""
+        """Return the pods' requests, by the exact resource names; empty before the first list."""
         total = dict.fromkeys(OTHER_NAME, 0)
         kept = self._mirror.objects.values() if self._mirror.age_s is not None else ()
         for one in kept:
@@ -121,7 +121,7 @@ class KubePods:
         self._wake.clear()
 
     def _who(self) -> frozenset[tuple[object, ...]]:
-        """What of the pods the others must know at once."""
+        """Return the part of the pods that other services must know at once."""
         if self._mirror.age_s is None:
             return frozenset()
         pods = (one.pod for one in self._mirror.objects.values() if one.pod is not None)

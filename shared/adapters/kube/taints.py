@@ -1,8 +1,8 @@
-"""`KubeTaints` replaces Sublet's taints in a Node's `spec.taints` and leaves all others as they stand.
+"""`KubeTaints` replaces Sublet's taints in a Node's `spec.taints` and leaves all others unchanged.
 
-The list has no keys for a merge, so it is written as a whole, at the version at which it was read. If somebody else
-writes in between, the API server refuses (409), and the list is read again. The Node's taints keep pods away; the CNR,
-in which the quick start looks, says them as well.
+The list has no merge keys, so it is written as a whole, at the version at which it was read. If another writer is
+faster, the API server refuses (409), and the list is read again. The Node's taints keep pods away; the CNR, which the
+quick start shows, lists them as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class KubeTaints:
     """The NodeTaints of a cluster. A taint's causes have no place in the API and are not kept."""
 
     def __init__(self, kube: Kube, node: str, objects: Objects | None = None) -> None:
-        """`objects`: where the CNR is; None: the Node is all there is."""
+        """`objects`: access to the CNR; None: only the Node is written."""
         self._kube, self._node, self._path, self._objects = kube, node, f"/api/v1/nodes/{node}", objects
         self._shown: tuple[Taint, ...] | None = None
 
@@ -69,7 +69,7 @@ class KubeTaints:
         self._shown = shown
 
     async def _replace(self, wanted: Sequence[Mapping[str, Any]]) -> bool:
-        """False where somebody else has written the Node meanwhile."""
+        """Return False if the Node was written by others meanwhile."""
         version, entries = await self._read()
         # Compared before it is written: a Node is watched by everybody, and each write wakes all of them.
         if [taint.document() for taint in in_order(taint for _, taint in entries if taint.ours)] == wanted:
@@ -87,7 +87,7 @@ class KubeTaints:
         return True
 
     async def _read(self) -> tuple[str, list[tuple[Any, Taint]]]:
-        """The Node's version, and each taint as it stands there, and read."""
+        """Return the Node's version, and each taint as it is there, and parsed."""
         try:
             node = await self._kube.get(self._path)
         except KubeError as error:

@@ -1,4 +1,4 @@
-"""A TokenReview tells whose token one is."""
+"""Identifies the owner of a token by a TokenReview."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,10 +18,10 @@ class KubeTokens:
         self._kube = kube
 
     async def review(self, token: str, audience: str) -> Mapping[str, Any]:
-        """The status of the review.
+        """Return the status of the review.
 
         Raises:
-            Unavailable: the API server says nothing, or will not be asked.
+            Unavailable: the API server does not answer, or refuses.
         """
         body = {
             "apiVersion": "authentication.k8s.io/v1",

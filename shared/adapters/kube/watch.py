@@ -22,7 +22,7 @@ log = structlog.get_logger()
 T = TypeVar("T")
 
 WATCH_S = 540
-"""The server ends a watch after so long; the list that follows mends what a watch may have lost without a word."""
+"""Duration of a watch; the list that follows repairs what a watch may have lost silently."""
 AGAIN_BASE_S, AGAIN_CAP_S = 0.2, 10.0
 
 
@@ -58,10 +58,10 @@ class Mirror(Generic[T]):
 
     @property
     def objects(self) -> Mapping[str, T]:
-        """What the server holds, by UID.
+        """Return the server's objects, by UID.
 
         Raises:
-            Unavailable: it was never listed (absent is not zero).
+            Unavailable: they were never listed (absent is not zero).
         """
         if self._objects is None:
             raise Unavailable(f"{self._path}: {self.why}", reason="not_listed")
@@ -74,11 +74,12 @@ class Mirror(Generic[T]):
 
     @property
     def age_s(self) -> float | None:
-        """Seconds since the server last said anything on this collection, bookmarks included; None before that."""
+        """Return the seconds since the server's last message about this collection, including bookmarks; None before
+        that."""
         return None if self._confirmed_at_s is None else self._clock.monotonic() - self._confirmed_at_s
 
     async def run(self) -> None:
-        """Work until cancelled; trouble is waited out, and what is known stays."""
+        """Run until cancelled; errors are waited out, and what is known stays."""
         tries = 0
         while True:
             try:

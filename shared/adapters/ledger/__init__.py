@@ -1,1 +1,1 @@
-"""The ledger keeps the evictor's intents in SQLite: the file, its upkeep, and reading beside the evictor."""
+"""The ledger stores the evictor's intents in SQLite: the file, its upkeep, and reading it next to the evictor."""

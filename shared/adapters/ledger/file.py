@@ -17,7 +17,7 @@ from shared.errors import Conflict, Refused, Unavailable
 
 BUSY_TIMEOUT_S = 1.0
 MAX_WAL_BYTES = 8 << 20
-"""Largest write-ahead log that stays beside it."""
+"""Largest write-ahead log."""
 KEEP_BROKEN = 3
 """How many broken files stay aside for people to look at, the newest of them."""
 _MODE = 0o640
@@ -145,7 +145,7 @@ class LedgerFile:
             raise Unavailable(f"eviction ledger {self._path}: {self._words(error)}", reason="ledger") from error
 
     def _words(self, error: Exception) -> str:
-        """What is wrong, and where the file's own bound is met the bound and the next step."""
+        """Describe an error; if the file's own bound is met, the bound and the next step."""
         if getattr(error, "sqlite_errorcode", 0) != sqlite3.SQLITE_FULL or not self._at_bound():
             return str(error)
         return (

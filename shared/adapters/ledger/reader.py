@@ -10,10 +10,10 @@ from shared.errors import Unavailable
 
 
 def read_ledger(state_dir: Path) -> list[LedgerEntry]:
-    """Every intent that the ledger of a state folder holds, oldest first; none where there is no ledger.
+    """Return every intent in the ledger of a state folder, oldest first; empty if there is no ledger.
 
     Raises:
-        Unavailable: it is there and cannot be read.
+        Unavailable: it exists and cannot be read.
     """
     path = state_dir / "ledger.db"
     try:

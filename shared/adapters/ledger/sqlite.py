@@ -175,7 +175,7 @@ class SqliteLedger(LedgerFile):
             return [Outgoing(fact_id, subject, body, json.loads(headers)) for fact_id, subject, body, headers in rows]
 
     def outgoing(self, fact_id: str) -> Outgoing | None:
-        """A message, whatever its state."""
+        """Return a message, whatever its state."""
         with self.reading():
             row = self.db.execute(
                 "SELECT msg_id, subject, body, headers, held FROM outbox WHERE msg_id = ?", (fact_id,)
@@ -202,7 +202,7 @@ class SqliteLedger(LedgerFile):
             )
 
     def rename(self, fact_id: str, msg_id: str) -> None:
-        """Write another message id among its headers."""
+        """Write another message id into its headers."""
         with self.transaction() as db:
             db.execute(
                 "UPDATE outbox SET headers = json_set(headers, ?, ?) WHERE msg_id = ?",

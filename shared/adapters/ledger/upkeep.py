@@ -48,10 +48,10 @@ def prune(db: sqlite3.Connection, now_s: float) -> None:
 
 
 def _start_anew(db: sqlite3.Connection, now_s: float) -> None:
-    """Where the clock has started anew with the machine: move what was read on the old one before its start.
+    """After the clock has restarted with the machine, move the old clock's readings before its start.
 
-    As far back as had passed on the old clock at the last prune; so what is over does not come back when the new
-    clock reaches the old reading.
+    They move back as far as had passed on the old clock at the last prune, so that expired rows do not come back when
+    the new clock reaches the old reading.
     """
     row = db.execute("SELECT value FROM meta WHERE key = 'pruned_at_s'").fetchone()
     if row is None or now_s >= row[0]:

@@ -1,1 +1,1 @@
-"""The local runtime: pods as real processes in cgroups of their own, kept and ended where there is no API server."""
+"""The local runtime: runs pods as real processes in their own cgroups if there is no API server."""

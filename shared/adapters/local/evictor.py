@@ -1,7 +1,8 @@
-"""Two evictors work without an API server: TERM, grace and KILL of a pod's cgroup on a host, a mark for the simulator.
+"""Two evictors for hosts without an API server: TERM, grace and KILL of a pod's cgroup on a host, a mark for the
+simulator.
 
-A pod is known by its UID alone: UID, record and cgroup carry it in their names, so a successor that took over the
-pod's name is never touched (docs/facts/safety-rules.md#rule-4-one-eviction-of-one-pod).
+A pod is identified only by its UID, which its record and its cgroup have in their names, so a successor with the pod's
+name is never touched (docs/facts/safety-rules.md#rule-4-one-eviction-of-one-pod).
 """
 
 import asyncio
@@ -35,7 +36,7 @@ class LocalEvictor:
         self._endings: dict[str, asyncio.Task[None]] = {}
 
     async def lookup(self, pod: Pod) -> Standing:
-        """Where this UID stands; "gone" only when it has no process left and nothing will start one."""
+        """Return the state of this UID; "gone" only when it has no process left and nothing will start one."""
         try:
             stored = self._pods.get(pod.uid)
             alive = bool(self._cgroups.pids(pod_group(_of(stored, pod), self._top)))
@@ -52,10 +53,10 @@ class LocalEvictor:
     async def evict(
         self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "", reason: str = EVICTED
     ) -> ActionResult:
-        """TERM to every process now, KILL to what is left after the grace; answers at once.
+        """Send TERM to every process now, KILL to what is left after the grace; return at once.
 
-        Asked again it goes on with the same ending, with the earlier of both deadlines; after a restart it takes it up.
-        `reason` and `why` are kept with the pod for its owner.
+        A repeated call continues the same ending, with the earlier of both deadlines, also after a restart. `reason`
+        and `why` are stored with the pod for its owner.
         """
         standing = await self.lookup(pod)
         if standing == "unknown":
@@ -87,7 +88,7 @@ class LocalEvictor:
             await asyncio.wait({ending})
 
     async def close(self) -> None:
-        """Stop waiting; pods that are being ended stay marked, and the next `evict` goes on."""
+        """Stop waiting; pods that are being ended stay marked, and the next `evict` continues."""
         endings = list(self._endings.values())
         for ending in endings:
             ending.cancel()
@@ -125,7 +126,7 @@ class SimEvictor:
         self._pods = LocalPods(state_dir)
 
     async def lookup(self, pod: Pod) -> Standing:
-        """Where this UID stands in the store."""
+        """Return the state of this UID in the store."""
         try:
             stored = self._pods.get(pod.uid)
         except (Unavailable, Refused):
@@ -167,5 +168,6 @@ def finish_if_over(pods: LocalPods, cgroups: Cgroups, uid: str, *, top: str = RO
 
 
 def _of(stored: StoredPod | None, pod: Pod) -> Pod:
-    """The pod as this host made it; the caller's idea of its class must not lead to another cgroup."""
+    """Return the pod as this host created it, because the caller's view of its class must not lead to another
+    cgroup."""
     return stored.record.pod if stored else pod

@@ -19,16 +19,18 @@ OOM_SCORE: dict[QosClass, int] = {
     "dedicated_cores": 0,
     "system_cores": 0,
 }
-"""When memory runs out the kernel ends reclaimed work first, whoever asked for the memory (0 to 1000 adds permille).
+"""When memory runs out, the kernel ends reclaimed work first, whichever process requested the memory (0 to 1000 adds
+permille).
 
-All others count as any process of the host does: by the memory that they hold.
+All others count as every process of the host does: by their memory.
 """
 
 
 def launch_document(
     record: PodRecord, user: PodUser, env: Mapping[str, str] | None, *, host_root: str, top: str
 ) -> dict[str, Any]:
-    """What the watching process needs to know, as JSON values; all containers inherit `env`, None for the watcher's."""
+    """Return what the watching process needs to know, as JSON values; all containers inherit `env`, None for the
+    watcher's."""
     pod = record.pod
     identity = {"uid": user.uid, "gid": user.gid, "groups": list(user.groups), "env": env}
     return {
@@ -66,10 +68,10 @@ def require_room(pod: Pod, writes: Sequence[Write]) -> None:
 
 
 def start_writes(pod: Pod, *, top: str, machine_bytes: int) -> list[Write]:
-    """Settings of the pod's fresh cgroups; CPU sets and the class's own weight are qrm's.
+    """Return the settings of the pod's new cgroups; qrm sets CPU sets and the class's own weight.
 
-    Weights follow the requests, as kubelet sets them; for reclaimed pods they count among the class only, which as a
-    whole has the kernel's lowest weight. Those that say no memory get a part of the machine's, `machine_bytes`.
+    Weights follow the requests, as kubelet sets them; for reclaimed pods they count only within the class, which as a
+    whole has the kernel's lowest weight. Pods without a memory limit get a share of the machine's, `machine_bytes`.
     """
     limits = limits_of(pod, OwnLayout(top), unsaid_memory_bytes(machine_bytes))
     quotas = {container_group(pod, one.name, top): one.cpu_limit_millis for one in pod.containers}

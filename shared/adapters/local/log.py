@@ -29,7 +29,7 @@ class LogChoice:
 
 
 def log_of(stored: StoredPod, container: str, *, previous: bool = False) -> Path:
-    """The log file of a container, or of the last pod of this name; of the only container where none is named.
+    """Return the log file of a container, or of the previous pod of this name; by default of the only container.
 
     Raises:
         Refused: no such container, none named among several, or there is no log.
@@ -73,7 +73,7 @@ def read_log(path: Path, choice: LogChoice, growing: Callable[[], bool]) -> Iter
 
 
 def runs_on(pods: LocalPods, uid: str) -> bool:
-    """Whether a pod is there and has not finished."""
+    """Return whether a pod exists and has not finished."""
     stored = pods.get(uid)
     return stored is not None and not stored.status.finished
 
@@ -104,7 +104,7 @@ class _Stamped:
 
 
 def _mark(path: Path) -> str:
-    """What changes whenever a file is written; empty where there is none."""
+    """Return a value that changes whenever a file is written; empty without the file."""
     try:
         facts = path.lstat()
     except OSError:
@@ -113,7 +113,8 @@ def _mark(path: Path) -> str:
 
 
 def _times_of(path: Path, file: BinaryIO) -> LogTimes:
-    """The index of a log; empty where it knows more than there is: then it is about what the log was before."""
+    """Return the index of a log; empty if the index is longer than the log, because it then describes an earlier
+    one."""
     times = read_times(path)
     return times if times.known_bytes <= os.fstat(file.fileno()).st_size else LogTimes()
 
@@ -129,9 +130,9 @@ def _start(file: BinaryIO, path: Path, choice: LogChoice) -> int:
 
 
 def _since_start(file: BinaryIO, times: LogTimes, since: datetime) -> int:
-    """Where the first line begins that was ended at that time or later.
+    """Return the start of the first line that was ended at that time or later.
 
-    What nobody watched was written at the last write at the latest: it is left out only if that was before.
+    Unwatched output counts with the time of the last write: it is left out only if that was earlier.
     """
     since_ms = int(since.timestamp() * 1000)
     before = times.length_before(since_ms)

@@ -1,7 +1,8 @@
-"""When the lines of a container's log were written: an index beside the log. Standard library only, for the watcher.
+"""Records when the lines of a container's log were written: an index next to the log. Standard library only, for the
+watcher.
 
-A container writes to its file itself, so that its output outlives its watcher; the index is what the watcher saw of it.
-`<container>.times` holds entries of 16 bytes, a time and how long the log was then: what stands before that length had
+A container writes to its file itself, so that its output outlives its watcher; the index is what the watcher observed.
+`<container>.times` holds entries of 16 bytes, a time and the length of the log then: everything before that length had
 been written by that time.
 """
 
@@ -38,12 +39,12 @@ class LogTimes:
         return self.lengths[-1] if self.lengths else 0
 
     def time_ms(self, end: int) -> int | None:
-        """By when the log's first `end` bytes were written; None behind what is known."""
+        """Return by when the log's first `end` bytes were written; None beyond the index."""
         at = bisect_left(self.lengths, end)
         return self.at_ms[at] if at < len(self.lengths) else None
 
     def length_before(self, since_ms: int) -> int:
-        """How much of what is known was written before a time."""
+        """Return how much of the indexed log was written before a time."""
         at = bisect_left(self.at_ms, since_ms)
         return self.lengths[at - 1] if at else 0
 
@@ -54,14 +55,14 @@ def times_file(log: Path) -> Path:
 
 
 def kept_aside(log: Path) -> Path:
-    """Where the end of a log is kept that was too long and has begun anew."""
+    """Return where the end of a log is kept that was too long and has restarted."""
     return log.with_name(f"{log.name}.1")
 
 
 def note_length(log: Path, at_ms: int) -> None:
-    """Add to the index how long the log is now, if it has grown since the last entry.
+    """Add the current length of the log to the index, if it has grown since the last entry.
 
-    What cannot be written is left out: a log without times is better than a pod without its watcher.
+    A failed write is ignored, because a log without times is better than a pod without its watcher.
     """
     with contextlib.suppress(OSError):
         length = log.stat().st_size
@@ -83,7 +84,7 @@ def note_length(log: Path, at_ms: int) -> None:
 
 
 def read_times(log: Path) -> LogTimes:
-    """The index of a log; empty where there is none. Entries that do not ascend end it."""
+    """Return the index of a log; empty if there is none. Entries that do not ascend end it."""
     try:
         with os.fdopen(os.open(times_file(log), os.O_RDONLY | _NO_LINK), "rb") as file:
             text = file.read((MAX_ENTRIES + 1) * _ENTRY.size)
@@ -100,9 +101,9 @@ def read_times(log: Path) -> LogTimes:
 
 
 def keep_end(log: Path, max_bytes: int = MAX_PREVIOUS_BYTES) -> None:
-    """Bound a log that nobody writes any more: its last whole lines stay, with their times.
+    """Bound a log that is no longer written: its last whole lines stay, with their times.
 
-    If it has begun anew, what was kept aside of it fills it up to the bound, and is kept aside no more.
+    If it has restarted, its earlier part fills it up to the bound, and is then deleted.
 
     Raises:
         OSError: it cannot be read or written.
@@ -126,7 +127,7 @@ def keep_end(log: Path, max_bytes: int = MAX_PREVIOUS_BYTES) -> None:
 
 
 def _size(path: Path) -> int:
-    """How long a regular file is; 0 where there is none."""
+    """Return the length of a regular file; 0 if there is none."""
     try:
         facts = path.lstat()
     except FileNotFoundError:
@@ -143,7 +144,7 @@ def _last(path: Path, count: int) -> bytes:
 
 
 def _every_second(times: LogTimes) -> LogTimes:
-    """Half of the entries, the last one among them."""
+    """Return half of the entries, including the last one."""
     first = (len(times.lengths) - 1) % 2
     return LogTimes(times.at_ms[first::2], times.lengths[first::2])
 

@@ -94,7 +94,7 @@ class PodFolder:
         return self.path.name
 
     def log(self, container: str) -> Path:
-        """Where a container's output goes when nobody watches."""
+        """Return where a container's output goes in the background."""
         return self.path / "logs" / f"{container}.log"
 
     @property
@@ -103,7 +103,7 @@ class PodFolder:
         return self.path / "previous"
 
     def inherit_logs(self, old: "PodFolder") -> None:
-        """Take over the logs of a pod that has ended and had the same name; without any there is nothing to take."""
+        """Take over the logs of a finished pod of the same name, if there are any."""
         # They are a courtesy: where they cannot be kept, a pod starts all the same.
         with contextlib.suppress(OSError):
             (old.path / "logs").rename(self.previous)
@@ -111,12 +111,12 @@ class PodFolder:
                 keep_end(log)
 
     def status(self) -> dict[str, Any]:
-        """What became of the pod, as written last."""
+        """Return the pod's status, as written last."""
         return read_json(self.path / STATUS)
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Nobody else changes the status meanwhile; a process that dies lets go."""
+        """Lock the status against other writers; a process that dies releases the lock."""
         handle = os.open(self.path / "status.lock", os.O_RDWR | os.O_CREAT | _NO_LINK, _PRIVATE)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -137,7 +137,8 @@ class PodFolder:
             return self.merge_status(**changes)
 
     def finish(self, **changes: Any) -> dict[str, Any]:
-        """Write the last status: Succeeded when every container ended with 0 and nobody ended the pod, else Failed."""
+        """Write the last status: Succeeded if every container ended with 0 and the pod was not ended from outside,
+        otherwise Failed."""
         with self.locked():
             status = _merged(self.status(), changes)
             if status.get("phase") in FINISHED:
@@ -159,7 +160,7 @@ class PodFolder:
         return True
 
     def lock_alive(self) -> IO[bytes]:
-        """Take the watcher's lock; it is held until the file is closed, also by whoever inherits it.
+        """Take the watcher's lock; it is held until the file is closed, also by processes that inherit it.
 
         Raises:
             BlockingIOError: another process watches this pod.

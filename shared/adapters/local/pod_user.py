@@ -26,7 +26,8 @@ class PodUser:
     shell: str = "/bin/sh"
 
     def environment(self, callers: Mapping[str, str]) -> dict[str, str] | None:
-        """What a pod of his inherits; None for all that the caller has, where he is the caller himself."""
+        """Return the environment that the user's pods inherit; None for the caller's whole environment, if the
+        caller is that user."""
         if self.uid == os.geteuid():
             return None
         passed_on = {name: callers[name] for name in callers if name in _PASSED_ON or name.startswith("LC_")}
@@ -35,7 +36,7 @@ class PodUser:
 
 
 def asked_user(text: str, env: Mapping[str, str]) -> PodUser:
-    """The user of `--user NAME|UID[:GROUP|:GID]`; without it whoever called sudo, else the caller himself.
+    """Return the user of `--user NAME|UID[:GROUP|:GID]`; without it the user who called sudo, otherwise the caller.
 
     Raises:
         Refused: no such user or group, or a number without a group of its own.

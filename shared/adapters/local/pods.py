@@ -71,7 +71,8 @@ class LocalPods:
             raise Unavailable(f"{self.path}: {error.strerror}", reason="unreadable") from error
 
     def stored(self) -> list[StoredPod]:
-        """All pods, the finished ones too, ascending by namespace/name; none of before a reboot, which ended them all.
+        """Return all pods, including finished ones, ascending by namespace/name; none from before a reboot, which
+        ended them all.
 
         Raises:
             Unavailable: as `pods`.
@@ -89,7 +90,7 @@ class LocalPods:
         return sorted(found, key=lambda stored: (stored.record.pod.key, stored.record.pod.uid))
 
     def get(self, uid: str) -> StoredPod | None:
-        """One pod by UID; None where there is none.
+        """Return one pod by UID; None if there is none.
 
         Raises:
             Unavailable: its record cannot be read.
@@ -115,10 +116,11 @@ class LocalPods:
         ) from error
 
     def find(self, name: str, namespace: str = "default") -> StoredPod:
-        """A pod by "name", "namespace/name" or either after "pod/"; an unfinished one wins over a finished one.
+        """Return a pod by "name", "namespace/name" or either after "pod/"; a running one takes precedence over a
+        finished one.
 
         Raises:
-            Refused: no such pod; lists what there is.
+            Refused: no such pod; lists the existing ones.
             Unavailable: as `pods`.
         """
         plain = re.sub(r"^pods?/", "", name)
@@ -177,7 +179,7 @@ class LocalPods:
         touch_generation(self.path)
 
     def add(self, record: PodRecord) -> PodFolder:
-        """Add a pod that is ready as it stands.
+        """Add a complete pod.
 
         Raises:
             Conflict, Unavailable: as `adding`.
@@ -197,9 +199,10 @@ class LocalPods:
             self.folder(uid).update_status(**checked)
 
     def mark_terminating(self, uid: str, grace_s: float, reason: str, message: str = "") -> bool:
-        """Say that a pod is being ended, and why; False where it has finished or is gone. The first reason stays.
+        """Mark a pod as terminating, with the reason; return False if it has finished or is gone. The first reason
+        stays.
 
-        After this returns no container of the pod starts any more.
+        After this returns, no container of the pod starts any more.
 
         Raises:
             Unavailable: its record cannot be read.
@@ -219,7 +222,7 @@ class LocalPods:
             return False
 
     def remove(self, uid: str) -> bool:
-        """Take a pod out of the store, whole; False where there was none. Its processes are left alone."""
+        """Remove a pod from the store completely; return False if there was none. Its processes are left alone."""
         return self.folder(uid).remove()
 
     @contextlib.contextmanager
@@ -232,7 +235,7 @@ class LocalPods:
             os.close(handle)
 
     def _long_finished(self) -> list[str]:
-        """The pods that ended first, of more than are kept: each has its logs, and nobody is made to delete them."""
+        """Return the oldest finished pods beyond the number that is kept, so that users need not delete them."""
         ended = [(stored.status.ended_at or _EVER, stored.record.pod.uid) for stored in self.stored() if
                  stored.status.finished]  # fmt: skip
         return [uid for _, uid in sorted(ended)[:-KEEP_FINISHED]]

@@ -16,10 +16,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def give_up_rights(uid: int, gid: int, groups: Sequence[int]) -> None:
-    """Become that user for good, without a capability, also where he is root, and never with more than that again.
+    """Become that user permanently, without capabilities, even if the user is root, and without a way to regain any.
 
     Raises:
-        OSError: a step failed; the process must not go on.
+        OSError: a step failed; the process must not continue.
     """
     # In this order: the bounding set and the groups need rights that the later steps take away.
     _drop_bounding_set()

@@ -227,7 +227,7 @@ class Runtime:
         return meminfo_bytes(text, ("MemTotal",)).get("MemTotal", 0)
 
     def _await_watcher(self, folder: PodFolder) -> None:
-        """Wait until the watching process has let go of the pod; it always does, right after the last status."""
+        """Wait until the watching process has released the pod; it always does, right after the last status."""
         try:
             with (folder.path / "alive.lock").open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_SH)

@@ -130,7 +130,7 @@ class Shim:
                     self._codes[name] = code if code >= 0 else SIGNALLED - code
 
     def _end_container(self, name: str) -> None:
-        """What the main process left behind ends with it, as in every container runtime."""
+        """End what the main process left behind, as every container runtime does."""
         self._closed.add(name)
         group = next(c["group"] for c in self.launch["containers"] if c["name"] == name)
         self._empty(group)
@@ -152,14 +152,15 @@ class Shim:
         return self._count(group, "memory.oom_control" if self.cgroups.version == 1 else "memory.events", "oom_kill")
 
     def _memory_words(self, group: str) -> str:
-        """Whose memory ran out: the pod's own, where a limit of its own was met, else that of others with it."""
+        """Describe whose memory ran out: the pod's own, if a limit of its own was met, otherwise that of a group
+        with others."""
         for own in (group, self.launch["group"]):
             if limit := self._met_limit(own):
                 return f"the pod used more than its memory limit {limit}"
         return "memory ran out outside of the pod, at a limit of its class or of the node"
 
     def _met_limit(self, group: str) -> str:
-        """The memory limit of a cgroup if it was met; "" where it was not, or where there is none."""
+        """Return the memory limit of a cgroup if it was met; "" if it was not, or if there is none."""
         first = self.cgroups.version == 1
         if first:
             met = (self.cgroups.text(group, "memory.failcnt", "memory") or "0").strip() != "0"

@@ -19,7 +19,7 @@ from shared.core.pods.exit_codes import CANNOT_EXECUTE, CANNOT_START, NOT_FOUND
 
 
 class NotStarted(Exception):
-    """A container's command could not be run; `code` is the exit code that says so."""
+    """A container's command could not be run; `code` is the exit code for it."""
 
     def __init__(self, message: str, code: int) -> None:
         super().__init__(message)
@@ -27,12 +27,12 @@ class NotStarted(Exception):
 
 
 def spawn(cgroups: Cgroups, container: Mapping[str, Any], log: Path | None) -> int:
-    """Start a container as `launch.json` describes it; returns its process id once the command runs.
+    """Start a container as `launch.json` describes it; return its process id once the command runs.
 
-    `log` takes its output, in a session of its own; None leaves it on this process's streams and terminal.
+    `log` receives its output, in a session of its own; None leaves it on this process's streams and terminal.
 
     Raises:
-        NotStarted: a step failed; nothing of the command has run.
+        NotStarted: a step failed; no part of the command has run.
     """
     mine, theirs = os.pipe()  # closed by exec: silence until the end means that the command runs
     pid = os.fork()

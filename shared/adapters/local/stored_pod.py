@@ -11,7 +11,7 @@ from shared.core.pods.manifest import PodRecord
 
 
 class ContainerStatus(MessagePart):
-    """What became of one container; `exit_code` 128 + n means ended by signal n."""
+    """The status of one container; `exit_code` 128 + n means ended by signal n."""
 
     pid: int | None = None
     started_at: datetime | None = None
@@ -21,7 +21,7 @@ class ContainerStatus(MessagePart):
 
 
 class PodStatus(MessagePart):
-    """What became of a pod. `reason` is one word ("Evicted", "Deleted"), `message` a sentence for people."""
+    """The status of a pod. `reason` is one word ("Evicted", "Deleted"), `message` a sentence for people."""
 
     phase: Literal["Pending", "Running", "Succeeded", "Failed"] = "Pending"
     terminating: bool = False
@@ -42,7 +42,7 @@ class PodStatus(MessagePart):
 
 @dataclass(frozen=True)
 class StoredPod:
-    """A pod as it stands in the store."""
+    """A pod in the store."""
 
     folder: PodFolder
     record: PodRecord
@@ -50,5 +50,5 @@ class StoredPod:
 
     @property
     def pod(self) -> Pod:
-        """The pod with its phase as it is now."""
+        """Return the pod with its current phase."""
         return self.record.pod.model_copy(update={"phase": self.status.phase, "terminating": self.status.terminating})

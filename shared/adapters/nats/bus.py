@@ -24,7 +24,7 @@ PENDING_MESSAGES = 65_536
 """Received and not yet handed to a handler; more are dropped and counted. Handlers only store, so this is a burst."""
 SAID_CHARACTERS = 300
 ERROR_HEADER = "Nats-Service-Error"
-"""An answer with this header says why there is none (NATS ADR-32)."""
+"""An answer with this header is an error with its reason (NATS ADR-32)."""
 
 
 def _said(text: str) -> str:
@@ -63,8 +63,8 @@ async def connect(
 
 
 async def connect_without_echo(url: str, *, name: str, connect_timeout_s: float, clock: Clock) -> "NatsBus":
-    """As `connect`, for a process whose services hand each other their messages: the server does not bring back what
-    was published here.
+    """Connect as `connect`, for a process whose services hand each other their messages: the server does not return
+    what this connection published.
 
     Raises:
         BadConfig: as `connect`.
@@ -76,11 +76,11 @@ async def connect_without_echo(url: str, *, name: str, connect_timeout_s: float,
 
 
 async def connect_at_once(url: str, *, name: str, timeout_s: float, clock: Clock) -> "NatsBus":
-    """Connect to a server that is there now: one that refuses is not waited for, one that is silent for `timeout_s`.
+    """Connect to a running server: do not wait for one that refuses, or is silent for `timeout_s`.
 
     Raises:
         BadConfig: `url` is not an address.
-        Unavailable: no server answers there, or it does not take the login.
+        Unavailable: no server answers there, or it refuses the login.
     """
     link = Link(url, name=name, clock=clock)
     await link.open(timeout_s, wait=False)
@@ -125,8 +125,7 @@ class NatsBus:
         """Store in a stream, with the same id until acknowledged.
 
         Raises:
-            NotStored: no acknowledgement within the budget; at once where no repetition can help (reason
-                "too_large", "closed").
+            NotStored: no acknowledgement within the budget, or a repetition cannot help (reason "too_large", "closed").
             Conflict: `expect_last_subject_seq` is not the subject's last sequence.
         """
         with telemetry.span("bus.publish_durable", {"messaging.destination.name": message.subject}):
@@ -164,7 +163,7 @@ class NatsBus:
                 await self._link.settle()
 
     async def replay(self, stream: str, subject: str, *, last_per_subject: bool = False) -> Sequence[Received]:
-        """What a stream holds now for a subject filter, in order; empty where the stream does not exist.
+        """Return what a stream holds now for a subject filter, in order; empty if the stream does not exist.
 
         Raises:
             Unavailable: the stream cannot be read now.
@@ -192,18 +191,18 @@ class NatsBus:
         return await self._streams.make_room(spec)
 
     async def ensure_bucket(self, bucket: str, *, replicas: int | None = None) -> None:
-        """Create a configuration bucket where it is missing, or bring it to these replicas.
+        """Create a configuration bucket if it is missing, or bring it to these replicas.
 
         Raises:
-            Unavailable: the server cannot be asked now, or has no place for so many.
+            Unavailable: the server cannot be asked now, or cannot place so many.
         """
         await self._config.ensure(bucket, replicas)
 
     async def put(self, bucket: str, key: str, value: bytes, headers: Mapping[str, str] | None = None) -> int:
-        """Write a configuration value; returns its revision.
+        """Write a configuration value; return its revision.
 
         Raises:
-            Unavailable: it was not stored, or nobody said that it was.
+            Unavailable: it was not stored, or not acknowledged.
         """
         return await self._config.put(bucket, key, value, headers)
 
@@ -243,10 +242,10 @@ class NatsBus:
         return subscription
 
     async def request(self, subject: str, data: bytes = b"", *, timeout_s: float = 2.0) -> bytes:
-        """Ask and wait for the answer.
+        """Send a request and wait for the answer.
 
         Raises:
-            Unavailable: nobody answers on that subject within the time, or the answer is an error.
+            Unavailable: no answer on that subject within the time, or an error.
         """
         if not self._link.connected:
             raise Unavailable(f"request to {subject}: not connected", reason="offline")
@@ -257,7 +256,7 @@ class NatsBus:
         return answer.data
 
     async def wait_closed(self) -> str:
-        """Return, with the reason, once the client is closed for good; the process must then end."""
+        """Return the reason once the client is closed permanently; the process must then end."""
         return await self._link.wait_closed()
 
     async def drain(self) -> None:

@@ -1,7 +1,7 @@
 """The authorization callout answers the NATS server about logins that its configuration does not know (NATS ADR-26).
 
-It has a connection of its own: the server asks a user of the callout's account alone, and no other user may read the
-logins that are shown there.
+It has its own connection: the server asks a user of the callout's account, and no other user may read the credentials
+in the questions.
 """
 
 import asyncio
@@ -29,10 +29,10 @@ CONNECT_S, PAUSE_S = 20.0, 1.0
 
 
 class Callout:
-    """Listens as the user of `url`, and sends what is said by who answers.
+    """Listens as the user of `url`, and sends the answers of its functions.
 
-    `answers` maps the public key with which an answer is signed to the function that answers. Each question goes to one
-    process for each key, so that hubs may know different keys for a time. A function that returns None does not answer.
+    `answers` maps the public key that signs an answer to the function that gives it. Each question goes to one process
+    per key, so that hubs may know different keys for a time. A function that returns None does not answer.
     """
 
     def __init__(self, url: str, *, name: str, clock: Clock, answers: Mapping[str, Answer]) -> None:
@@ -41,13 +41,13 @@ class Callout:
         self._link: Link | None = None
         self._under_way: set[asyncio.Task[None]] = set()
         self.failure = "does not listen yet"
-        """Why nobody is answered; "" while somebody would be."""
+        """Why no question is answered; "" if questions are."""
 
     async def run(self) -> None:
         """Answer until cancelled; a server that is away is waited for.
 
         Raises:
-            Unavailable: the connection closed for good.
+            Unavailable: the connection closed permanently.
         """
         self._link = link = await self._opened()
         with unavailable(SUBJECT):
@@ -98,7 +98,7 @@ class Callout:
                 log.warning("login.not_answered", why=str(error))
 
     async def close(self) -> None:
-        """Answer nobody any more."""
+        """Stop answering."""
         for task in tuple(self._under_way):
             task.cancel()
         await asyncio.gather(*self._under_way, return_exceptions=True)

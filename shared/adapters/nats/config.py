@@ -1,7 +1,8 @@
 """`ConfigStore` keeps configuration in a JetStream bucket: one service writes it, all watch it.
 
-A watch of some keys needs no consumer, which a leaf may not have: it hears of a change and then reads the key. The key
-is part of the subject of both, so that a server can allow a node its own keys and refuse those of others.
+A watch of single keys needs no consumer, which a leaf may not have: it receives a notification of a change and then
+reads the key. The key is part of the subject of both, so a server can allow a node its own keys and refuse those of
+others.
 """
 
 import asyncio
@@ -23,13 +24,13 @@ log = structlog.get_logger()
 
 HISTORY = 10
 REREAD_S = 60.0
-"""A key is read again after so long, in case its change was not heard."""
+"""Seconds after which a key is read again, in case a notification was lost."""
 SOON_S = (0.1, 0.4, 2.0, 5.0)
-"""A change is heard before every server has stored it, so the key is read again after each of these."""
+"""A notification arrives before every server has stored the change, so the key is read again after each of these."""
 AGAIN_S = 0.5
-"""Pause after no answer (there may be no bucket yet), or after the answer of a server that lags behind."""
+"""Pause after no answer (the bucket may not exist yet), or after the answer of a server that lags behind."""
 DELETED_BY = ("KV-Operation", "Nats-Marker-Reason")
-"""Headers of a marker that stands for a deleted key: set by a client, or by the server."""
+"""Headers of a marker for a deleted key: set by a client, or by the server."""
 
 
 def _stream(bucket: str) -> str:
@@ -54,7 +55,7 @@ class BucketWatch:
 
 
 class _Newest:
-    """Which revision of a key is the newest, where servers that lag behind may answer as well."""
+    """Tracks the newest revision of a key, because servers that lag behind may answer as well."""
 
     def __init__(self) -> None:
         self._revision = 0
@@ -66,7 +67,8 @@ class _Newest:
         return self._older is not None
 
     def advance(self, revision: int) -> bool:
-        """Whether it is news: a newer one, or an older one that is said twice (then the bucket was made anew)."""
+        """Return whether a revision is news: a newer one, or an older one that is repeated (the bucket was
+        recreated)."""
         if revision >= self._revision:
             news, self._older = revision > self._revision, None
         else:
@@ -78,14 +80,14 @@ class _Newest:
 
 
 class ConfigStore:
-    """What the bus offers over buckets, on one connection."""
+    """The bus's operations on buckets, on one connection."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
         self._watches: set[BucketWatch] = set()
 
     async def ensure(self, bucket: str, replicas: int | None = None) -> None:
-        """Create the bucket where it is missing; of an existing one only its replicas and direct reads are set."""
+        """Create the bucket if it is missing; of an existing one only replicas and direct reads are set."""
         with unavailable(f"bucket {bucket}"):
             try:
                 config = (await self._link.js.stream_info(_stream(bucket))).config
@@ -184,11 +186,11 @@ class ConfigStore:
                     await changed.wait()
 
     async def _read(self, bucket: str, key: str) -> Received:
-        """The key's newest message, from any server that keeps the bucket.
+        """Return the key's newest message, from any server that stores the bucket.
 
         Raises:
             NotFoundError: there is none.
-            Unavailable: nobody says.
+            Unavailable: no answer.
         """
         with not_found_or_unavailable(f"key {bucket}/{key}"):
             raw = await self._link.js.get_msg(_stream(bucket), subject=_subject(bucket, key), direct=True)

@@ -28,13 +28,13 @@ class DurableState:
 
     durable: Durable
     pending: int
-    """Events that it has not been given yet."""
+    """Events that were not delivered yet."""
     unacknowledged: int
     """Events that were given and are not acknowledged yet."""
     redelivered: int
     """How many of the unacknowledged were given more than once."""
     asking: int
-    """Requests under way: 0 means that nobody reads now."""
+    """Pending requests: 0 means that there is no reader now."""
     oldest: datetime | None
 
 
@@ -53,7 +53,7 @@ class Durables:
         self._link = link
 
     async def named(self, name: str) -> DurableState | None:
-        """One of them; None where there is none of that name.
+        """Return a durable by name; None if there is none.
 
         Raises:
             Unavailable: the server cannot be asked, or there is no stream.
@@ -67,7 +67,7 @@ class Durables:
             return await self._state(info)
 
     async def all(self) -> Sequence[DurableState]:
-        """All of them, by name; what readers leave for a minute is none.
+        """Return all durables by name, without the temporary ones of readers.
 
         Raises:
             Unavailable: the server cannot be asked, or there is no stream.
@@ -88,10 +88,10 @@ class Durables:
         return sorted(states, key=lambda state: state.durable.name)
 
     async def put(self, wanted: Durable) -> None:
-        """Make it, or bring to an existing one what is wanted; what an operator set beside that stays.
+        """Create a durable, or update an existing one; settings that an operator added stay.
 
         Raises:
-            Refused: the server does not take it.
+            Refused: the server refuses it.
             Unavailable: the server cannot be asked, or there is no stream.
         """
         settings = _settings(wanted)
@@ -148,7 +148,7 @@ class Durables:
         return DurableState(durable, pending, unacknowledged, info.num_redelivered or 0, info.num_waiting or 0, oldest)
 
     async def _oldest(self, durable: Durable, after: int) -> datetime | None:
-        """When the first event behind the last acknowledged one was stored."""
+        """Return when the first event after the last acknowledged one was stored."""
         times: list[datetime] = []
         # One request for each filter: the server looks for the next message of one subject at a time.
         for subject in durable.filters:
@@ -200,7 +200,7 @@ def _beginning(start: Start) -> dict[str, Any]:
 
 
 def _settings(wanted: Durable) -> dict[str, Any]:
-    """What can be changed; one filter goes where older clients look for it."""
+    """Return the settings that can be changed; a single filter goes where older clients expect it."""
     one = len(wanted.filters) == 1
     return {
         "filter_subject": wanted.filters[0] if one else None,

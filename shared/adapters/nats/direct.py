@@ -21,17 +21,17 @@ from shared.ports import Received
 
 POLL_BASE_S, POLL_CAP_S = 0.05, 1.0
 QUIET_POLLS = 5
-"""Empty batches after which the pause is at its longest, and the stream itself is looked at too."""
+"""Empty batches after which the pause is longest, and the stream itself is checked as well."""
 NO_STREAMS_HERE = 10039
 """The server's code for an account without JetStream: what it may ask of another account's stream is imported."""
 SUBJECT, SEQUENCE, BEFORE, WAITING = "Nats-Subject", "Nats-Sequence", "Nats-Last-Sequence", "Nats-Num-Pending"
-"""What the server writes into an answer, behind what the message had: no sender's header wins over it."""
+"""Headers that the server adds to an answer after the message's own: no sender's header overrides them."""
 ADDED = {SUBJECT, SEQUENCE, BEFORE, WAITING, "Nats-Stream", "Nats-Time-Stamp"}
 BATCH_OVER, NOTHING = "204", "404"
 
 
 async def has_no_consumers(link: Link) -> bool:
-    """Whether the login's account has no streams of its own, so that no consumer can be made in it."""
+    """Return whether the login's account has no streams of its own, so that it cannot create consumers."""
     try:
         with unavailable("account"):
             await link.js.account_info()
@@ -64,7 +64,7 @@ class DirectReader:
         return reader
 
     async def next(self) -> tuple[Received, int]:
-        """The next message, and how many more wait behind it.
+        """Return the next message, and how many more wait after it.
 
         Raises:
             Broken: the connection or a message on the way was lost.
@@ -79,10 +79,10 @@ class DirectReader:
         return self._held.popleft()
 
     async def _notice_a_new_stream(self) -> None:
-        """A stream that ends before what was already read will not answer: it was made anew.
+        """Notice a recreated stream: it ends before what was already read, and will not answer.
 
         Raises:
-            Broken: it was, or it is not there.
+            Broken: it was recreated, or does not exist.
         """
         try:
             with unavailable(f"stream {self._stream}"):
@@ -93,7 +93,8 @@ class DirectReader:
             raise Broken(f"stream {self._stream}: ends at {last}, {self._next - 1} was read")
 
     async def _ask(self) -> None:
-        """One batch, to an inbox of its own: nobody who has the same login knows it before the answer is there."""
+        """Request one batch to a fresh inbox, which others with the same login do not know before the answer
+        arrives."""
         client = self._link.client
         asked = {"seq": self._next, "next_by_subj": self._subject, "batch": BATCH}
         try:

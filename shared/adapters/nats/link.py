@@ -1,4 +1,5 @@
-"""`Link` keeps one connection to NATS: it reconnects with jitter, counts faults, and says when it is closed for good.
+"""`Link` keeps one connection to NATS: it reconnects with jitter, counts faults, and reports when it is closed
+permanently.
 
 Settings and the defects they guard against: docs/facts/nats.md#the-python-client.
 """
@@ -39,14 +40,14 @@ RECONNECT_BASE_S, RECONNECT_CAP_S = 0.1, 5.0
 FLUSH_TIMEOUT_S = 2.0
 CANCEL_AGAIN_S = 0.05
 REFUSED_LOGIN = "authorization violation"
-"""What the server says to a wrong user or password, and to one that is no more."""
+"""The server's answer to a wrong user or password, or to a removed one."""
 DRAIN_TIMEOUT_S = 5
 FAILURES = (nats.errors.Error, OSError, TimeoutError)
-"""What the client raises when the server, or the way to it, is not there."""
+"""Errors of the client when the server, or the network to it, is away."""
 
 
 def words(error: BaseException) -> str:
-    """What an error says; several of the client's say nothing but their name, or less."""
+    """Describe an error; several of the client's contain only their name, or less."""
     if isinstance(error, ServiceUnavailableError) and error.code is None:
         return "nobody answers there: JetStream is off or not up yet, or this login may not ask for it"
     return str(error) or type(error).__name__
@@ -54,7 +55,7 @@ def words(error: BaseException) -> str:
 
 @contextlib.contextmanager
 def cancellable() -> Iterator[None]:
-    """Around every await of the client: no cancellation that came meanwhile gets lost.
+    """Use around every await of the client, so that no cancellation gets lost.
 
     The client swallows one while it flushes, and waits with `asyncio.wait_for`, which in Python 3.11 forgets one that
     comes in the same turn of the loop as the answer; a task that stops at the wrong moment would then never stop.
@@ -73,7 +74,7 @@ def cancellable() -> Iterator[None]:
 
 @contextlib.contextmanager
 def unavailable(what: str) -> Iterator[None]:
-    """Turn the client's errors into Unavailable, which says what was tried; `cancellable` as well."""
+    """Turn the client's errors into Unavailable, which says what was attempted; includes `cancellable`."""
     try:
         with cancellable():
             yield
@@ -132,15 +133,15 @@ class Link:
 
     @property
     def closed(self) -> bool:
-        """Whether it is over for good."""
+        """Whether it is closed permanently."""
         return self._closed.done()
 
     async def open(self, timeout_s: float, *, wait: bool = True) -> None:
-        """Connect; `wait` for a server that is not there yet, else give up where all have refused.
+        """Connect; `wait` for a server that is not running yet, otherwise give up after all have refused.
 
         Raises:
             BadConfig: the address is not one.
-            Unavailable: nobody answered there within the time, or did not take the login (reason "login").
+            Unavailable: no answer within the time, or the login was refused (reason "login").
         """
         where, self._at_once = without_secrets(self._url), not wait
         try:
@@ -232,21 +233,21 @@ class Link:
         return lambda: self._watchers.discard(call)
 
     async def wait_closed(self) -> str:
-        """Return, with the reason, once the client is closed for good."""
+        """Return the reason once the client is closed permanently."""
         # Several wait for this future; the cancellation of one of them must not cancel it for the others.
         return await asyncio.shield(self._closed)
 
     async def settle(self) -> None:
-        """Return once the server has taken all that was sent before.
+        """Return once the server has received everything that was sent before.
 
-        The client's ping overtakes what it has not written yet (`_send_ping` of nats-py 2.x), so the first pong says
-        nothing of it; by then it is written, and the second one is behind it.
+        The client's ping overtakes unwritten data (`_send_ping` of nats-py 2.x), so the first pong proves nothing; by
+        then the data is written, and the second ping is behind it.
         """
         for _ in range(2):
             await self.client.flush(timeout=FLUSH_TIMEOUT_S)  # type: ignore[arg-type]  # seconds
 
     async def drain(self) -> None:
-        """Deliver what was received, send what was published, close; where there is no server, only close."""
+        """Deliver what was received, send what was published, close; without a server, only close."""
         # Closed already: the client would raise, and nothing is left to deliver.
         if self.closed:
             return
@@ -340,7 +341,8 @@ class Link:
         self._tell()
 
     async def _on_lame_duck(self) -> None:
-        """The server is about to go: move on, where there is another one, before everybody does at once."""
+        """Handle a server that is about to stop: move to another one, if there is one, before all clients do at
+        once."""
         log.warning("bus.server_leaving")
         # With one server there is nowhere to go: it is left when it closes, as at any other end of a connection.
         if len(self.client.servers) > 1:

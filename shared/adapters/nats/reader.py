@@ -27,7 +27,7 @@ HEARTBEAT_S = 5.0
 SILENCE_S = 2 * HEARTBEAT_S + 1.0
 """A pull request under way that is silent for longer is lost."""
 INACTIVE_S = 60.0
-"""The server removes the consumer when nobody has asked for this long."""
+"""Idle time after which the server removes the consumer."""
 NANOS = 1_000_000_000
 DATA_REPLY = "$JS.ACK."
 STATUS, HEARTBEAT, REQUEST_OVER = "Status", "100", ("404", "408")
@@ -37,7 +37,7 @@ LAST_DELIVERY = "Nats-Last-Consumer"
 
 @contextlib.contextmanager
 def not_found_or_unavailable(what: str) -> Iterator[None]:
-    """As `unavailable`, but a stream that does not exist is told apart from one that cannot be asked."""
+    """Like `unavailable`, but distinguishes a missing stream from one that cannot be asked."""
     try:
         with unavailable(what):
             yield
@@ -48,7 +48,7 @@ def not_found_or_unavailable(what: str) -> Iterator[None]:
 
 
 class Broken(SubletError):
-    """This reader cannot go on; a new one, from the next sequence on, can."""
+    """This reader cannot continue; a new one, from the next sequence on, can."""
 
 
 class OrderedReader:
@@ -99,7 +99,7 @@ class OrderedReader:
         self._inbox.put_nowait(message)
 
     async def next(self) -> tuple[Received, int]:
-        """The next message, and how many more wait behind it.
+        """Return the next message, and how many more wait after it.
 
         Raises:
             Broken: the connection, the consumer, or a message on the way was lost.

@@ -17,11 +17,11 @@ log = structlog.get_logger()
 
 AT_ONCE = 20
 OVERHEAD_BYTES = 22
-"""What a message takes in its file beside subject, headers and body."""
+"""Bytes of a message in its file besides subject, headers and body."""
 
 
 async def make_room(link: Link, spec: StreamSpec) -> Sequence[Cut]:
-    """Drop what has to give way; says what.
+    """Drop the messages that must make room, and report them.
 
     Raises:
         Unavailable: the server cannot be asked.

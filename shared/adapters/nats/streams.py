@@ -33,7 +33,7 @@ UNCHANGEABLE = {"retention": RetentionPolicy.LIMITS.value, "storage": StorageTyp
 
 
 class Streams:
-    """What the bus offers over streams, on one connection."""
+    """The bus's operations on streams, on one connection."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
@@ -96,12 +96,12 @@ class Streams:
             raise IdTaken(f"{what}: sequence {ack.seq} on {first.subject!r} has its id", reason="id_taken")
 
     async def _stored_before(self, sent: DurableMessage, what: str, why: str) -> Stored:
-        """The server compares sequences before ids, so a repetition of a stored message looks like a conflict.
+        """Find out whether a conflict is a repetition: the server compares sequences before ids.
 
         If it was stored, it is the first one on its subject after the expected sequence.
 
         Raises:
-            Conflict: somebody else's message is there.
+            Conflict: another sender's message is there.
         """
         # Whatever was stored first after the expected sequence is what made this attempt fail.
         after = int(sent.headers[EXPECTED_LAST]) + 1
@@ -116,7 +116,7 @@ class Streams:
         return Stored(stream, first.seq or 0, duplicate=True)
 
     async def replay(self, stream: str, subject: str, *, last_per_subject: bool) -> Sequence[Received]:
-        """What the stream holds now; see the port."""
+        """Return what the stream holds now; see the port."""
         why: Exception | None = None
         for _ in range(READ_ATTEMPTS):
             if not self._link.connected:
@@ -213,10 +213,10 @@ class Streams:
 
 
 def _refuse_other_kind(config: StreamConfig) -> None:
-    """What the server lets nobody change.
+    """Refuse differences that the server does not permit to change.
 
     Raises:
-        Unavailable: names the setting, its value, the one that is wanted, and what to do.
+        Unavailable: names the setting, its value, the wanted one, and what to do.
     """
     for setting, want in UNCHANGEABLE.items():
         now = getattr(config, setting)

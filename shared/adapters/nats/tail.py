@@ -1,4 +1,4 @@
-"""`tail` reads a stream in order for ever: where a reader breaks, a new one goes on behind its last message."""
+"""`tail` reads a stream in order without end: if a reader breaks, a new one continues after its last message."""
 
 from collections.abc import AsyncIterator
 
@@ -20,12 +20,12 @@ REOPEN_BASE_S, REOPEN_CAP_S = 0.05, 1.0
 async def tail(
     link: Link, stream: str, subject: str, *, start: int = 1, last_per_subject: bool = False
 ) -> AsyncIterator[Received]:
-    """Everything from a sequence on (or the last of each subject), then live; each message once, in order.
+    """Yield everything from a sequence on (or the last of each subject), then live messages; each once, in order.
 
-    A lost connection, a restarted server or a stream that does not exist yet only delay it.
+    A lost connection, a restarted server or a stream that does not exist yet only cause a delay.
 
     Raises:
-        Unavailable: the client is closed for good.
+        Unavailable: the client is closed permanently.
     """
     position, attempt = _Position(start), 0
     while not link.closed:
@@ -81,7 +81,7 @@ class _Position:
         return True
 
     async def check(self, link: Link, stream: str) -> None:
-        """A stream that ends before what was already seen was made anew: begin again at its start."""
+        """Notice a recreated stream, which ends before what was already seen, and start again at its beginning."""
         if not self._seen:
             return
         with not_found_or_unavailable(f"stream {stream}"):

@@ -1,6 +1,6 @@
-"""This module imports the NATS client without aiohttp, which it uses for addresses of websockets (ws, wss) alone.
+"""Imports the NATS client without aiohttp, which it needs only for websocket addresses (ws, wss).
 
-That takes longer to load than all the rest of the client, and every command that asks the bus would wait for it.
+Loading aiohttp takes longer than the rest of the client, and every command that uses the bus would wait for it.
 """
 
 import sys
@@ -9,7 +9,7 @@ HIDDEN = "aiohttp"
 
 
 def _without_websockets() -> None:
-    """Import the client's transports as where aiohttp is not installed, which they allow."""
+    """Import the client's transports as if aiohttp were not installed, which they support."""
     if HIDDEN in sys.modules:
         return
     sys.modules[HIDDEN] = None  # type: ignore[assignment]

@@ -1,4 +1,4 @@
-"""`Durable` describes a team's durable consumer as it is wanted, and how the one at the server differs. Pure."""
+"""`Durable` describes the wanted state of a team's durable consumer, and its differences from the server's. Pure."""
 
 import re
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ MIN_ACK_WAIT_S, MAX_ACK_WAIT_S = 0.1, 86_400.0
 MAX_NAME = 64
 _NAME = re.compile(rf"[A-Za-z0-9][A-Za-z0-9_-]{{0,{MAX_NAME - 1}}}")
 _UNCHANGEABLE = ("start", "ack_policy", "kind")
-"""What a NATS server lets nobody change in a consumer that exists."""
+"""Settings of an existing consumer that a NATS server does not change."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +48,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class EventFilter:
-    """The eviction events that a consumer gets; nothing said about a part of the subject means all of it."""
+    """The eviction events that a consumer receives; an unset part of the subject means all of it."""
 
     namespaces: Sequence[str] = ()
     phases: Sequence[str] = ()
     nodes: Sequence[str] = ()
 
     def subjects(self) -> tuple[str, ...]:
-        """The subjects, sorted: the same filter in another order is no change of the consumer.
+        """Return the subjects, sorted, so that the order of a filter is no change of the consumer.
 
         Raises:
             Refused: a word that is no name or phase; says what is possible.
@@ -107,7 +107,7 @@ def wanted_durable(
 
 
 def read_start(text: str) -> Start:
-    """`all`, `new`, or a time in RFC 3339; one without an offset is UTC.
+    """Parse `all`, `new`, or a time in RFC 3339; a time without an offset is UTC.
 
     Raises:
         Refused: it is none of these.
@@ -124,7 +124,7 @@ def read_start(text: str) -> Start:
 
 
 def changes(now: Durable, wanted: Durable) -> tuple[Change, ...]:
-    """The settings in which one at the server differs.
+    """Return the settings that differ from the server's.
 
     Raises:
         Conflict: one of them cannot be changed; says which, both values, and what to do.

@@ -1,7 +1,7 @@
-"""Keys and tokens as NATS writes them: the text of a key, and claims that an account has signed.
+"""Keys and tokens in NATS' format: the text of a key, and claims signed by an account.
 
 An nkey is a letter for the kind, the Ed25519 key and a CRC-16, in base 32; a token is a JWT whose algorithm is
-`ed25519-nkey` (NATS ADR-14). What is read here is not verified: whoever reads must know where it comes from.
+`ed25519-nkey` (NATS ADR-14). Nothing is verified here: callers must know the origin of a token.
 """
 
 import base64
@@ -40,7 +40,7 @@ def signed(claims: Mapping[str, Any], *, issuer: str, issued_at: int, sign: Sign
 
 
 def claims_of(token: bytes) -> dict[str, Any]:
-    """What a token claims, not verified.
+    """Return a token's claims, not verified.
 
     Raises:
         Refused: it is no token.

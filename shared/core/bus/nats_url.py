@@ -1,9 +1,9 @@
-"""Functions read, make and show addresses of NATS servers: `nats://user:password@host:port`, or several.
+"""Parses, builds and displays addresses of NATS servers: `nats://user:password@host:port`, or several.
 
-`tls://…?ca_file=/path` is encrypted, by a certificate of that authority or of one that this machine knows.
+`tls://…?ca_file=/path` is encrypted, with a certificate of that authority or of one that this machine trusts.
 
-Text from outside: a password may hold anything. In an address it is percent-encoded; what stands unencoded is read too
-where it can mean one thing only. Nothing here says an address in an error, for it may be a password.
+The text comes from outside, and a password may contain anything. In an address it is percent-encoded; an unencoded one
+is accepted if it is unambiguous. Errors never contain the address, because it may be a password.
 """
 
 import re
@@ -68,7 +68,7 @@ class NatsAddress:
 
 
 def read_nats_url(text: str) -> NatsAddress:
-    """The servers and the login behind a text.
+    """Parse the servers and the login.
 
     Raises:
         BadConfig: it is no address, or its servers have different logins; the text is not in the message.
@@ -99,7 +99,7 @@ def read_nats_url(text: str) -> NatsAddress:
 
 
 def _server(part: str) -> tuple[str, str | None, str]:
-    """One server without its login, the login as it stands, and its authority."""
+    """Split one server into its address, its login and its authority."""
     # From the left: an unencoded password may hold "://" as well.
     scheme, found, rest = part.partition("://")
     if not found:
@@ -120,6 +120,7 @@ def with_login(server: str, user: str, password: str) -> str:
 
 
 def without_secrets(text: str) -> str:
-    """What of an address may be shown: the hosts behind its last login. Whatever comes before may be a password."""
+    """Return what of an address may be displayed: the hosts after its last login. Everything before may be a
+    password."""
     places = [part.strip(" ").rpartition("://")[2] for part in text[-MAX_URL_CHARACTERS:].rpartition("@")[2].split(",")]
     return ",".join(place.partition("?")[0] if _PLACE.fullmatch(place) else HIDDEN for place in places)

@@ -6,10 +6,10 @@ from typing import Literal
 Verdict = Literal["new", "stale", "replayed", "retired"]
 
 PERIOD_S = 3.0
-"""The longest time between two messages of one living sender, of those kinds that are not said to have another."""
+"""Longest time between two messages of a live sender, for kinds without another period."""
 SILENT_PERIODS = 2.0
-"""A sender that has said nothing for longer may be followed by one that it had replaced: its next word, a period later
-at most, is then taken within three periods."""
+"""Periods of silence after which a replaced sender may return: its next message, at most a period later, is then
+accepted within three periods."""
 TWO_SENDERS_PERIODS = 3.0
 _REMEMBERED_BOOTS = 16  # restarts of one sender within the life of a receiver that a late message could come from
 _REMEMBERED_RUNS = 8  # of numbers without a gap: each lost message ends one
@@ -20,16 +20,17 @@ class _Retired:
     seq: int
     at_s: float
     spoke_s: float | None = None
-    """When it last said something new, if it did so longer after it was replaced than a message is under way."""
+    """When it last sent a new message, if that was longer after its replacement than a message can be in flight."""
 
 
 @dataclass(slots=True)
 class NewestGate:
-    """Order by (boot_id, seq): a higher number of the same boot is new; an unknown boot replaces the current one.
+    """Orders messages by (boot_id, seq): a higher number of the same boot is new; an unknown boot replaces the
+    current one.
 
-    A boot that was replaced is retired: its messages are refused while the current one speaks. When that has fallen
-    silent, and an older one still counts on, the older one was not dead: it is let in again. No sender that died, and
-    no single message in its name or with a number out of all reach, locks out the living one.
+    A replaced boot is retired: its messages are refused while the current one sends. If the current one has fallen
+    silent, and an older one still counts up, the older one was not dead, and is accepted again. Neither a dead sender,
+    nor a single message in its name or with an absurd number, can lock out the live one.
     """
 
     period_s: float = PERIOD_S
@@ -69,7 +70,7 @@ class NewestGate:
         return verdict
 
     def two_senders(self, now_s: float) -> bool:
-        """Whether a sender that was replaced is alive beside the current one."""
+        """Return whether a replaced sender is alive next to the current one."""
         within_s = TWO_SENDERS_PERIODS * self.period_s
         spoke = [past.spoke_s for past in self._retired.values() if past.spoke_s is not None]
         return now_s - self._heard_s <= within_s and any(now_s - spoke_s <= within_s for spoke_s in spoke)

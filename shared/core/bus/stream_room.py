@@ -48,7 +48,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True)
 class Weighed:
-    """One message, chosen by chance: whose it is, as its subject says, and its bytes."""
+    """One randomly sampled message: its node, from its subject, and its bytes."""
 
     node: str
     size_bytes: int
@@ -56,14 +56,14 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True)
 class Cut:
-    """Drop all but the newest; of a node, or, where that is "", of all."""
+    """Drop all but the newest messages of a node, or, if "", of all."""
 
     node: str
     keep: int
 
 
 def cuts(held: Held, sample: Sequence[Weighed]) -> tuple[Cut, ...]:
-    """What is to be dropped, by what a sample of the messages says; nothing while there is room."""
+    """Return what to drop, estimated from a sample of the messages; nothing while there is room."""
     if held.level <= FULL or not sample:
         return ()
     weights, counts = Counter[str](), Counter[str]()

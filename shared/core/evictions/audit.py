@@ -1,9 +1,9 @@
 """`audit` compares the stream of events, the stream of intents and the ledger, and names what is missing.
 
-What must be true (docs/facts/safety-rules.md#rule-4-one-eviction-of-one-pod): every fact that the ledger holds is in
-the stream once; the events of an intent come in the order of its life, each once, whatever their ids; no pod UID is
-evicted twice; and nobody is evicted whom no intent named. Rehearsals, which end nobody, are counted apart, and none of
-them says that a pod was evicted.
+It checks (docs/facts/safety-rules.md#rule-4-one-eviction-of-one-pod) that every fact in the ledger is in the stream
+once; that the events of an intent are in the order of its life, each once, whatever their ids; that no pod UID is
+evicted twice; and that no pod is evicted without an intent. Rehearsals, which end no pod, are counted separately, and
+none of them reports an eviction.
 """
 
 from collections import Counter, defaultdict
@@ -19,7 +19,7 @@ from shared.core.evictions.intents import FINAL_STEPS, PHASE_OF_STEP, Step
 
 Kind = Literal["lost", "doubled", "wrong_pod", "wrong_mode", "out_of_order", "unreadable"]
 Key = tuple[str, str]
-"""Node and id of an intent: any node may write another one's id into an event of its own."""
+"""Node and id of an intent, because any node may write another one's id into an event of its own."""
 
 _ORDER: Mapping[Phase, int] = {"intended": 0, "created": 1, **dict.fromkeys(FINAL_PHASES, 2)}
 
@@ -71,7 +71,7 @@ class Audit:
     """Messages that the ledger has not been able to send yet."""
     faults: tuple[Fault, ...]
     rehearsals: int = 0
-    """Intents that nobody was to carry out, and none of the counts above holds: dry runs, and events to try things."""
+    """Intents that were not to be carried out, and that no count above includes: dry runs, and test events."""
     rehearsed_events: int = 0
 
     @property
@@ -100,7 +100,7 @@ def audit(
 
     Args:
         events: what the stream holds, in its order.
-        intents: what the stream of intents holds; None: not known, then whom an event names is not checked against it.
+        intents: what the stream of intents holds; None: unknown, then events are not checked against it.
         ledger: what the node's ledger holds; without any, the stream is checked by itself.
         kept: how far back the streams reach.
         unreadable: messages in the streams that are no events or intents, in words.
@@ -134,7 +134,7 @@ def audit(
 
 
 def _rehearsed(history: Sequence[StoredEvent], intended: Mode | None) -> bool:
-    """Whether nobody was to carry it out, by its intent, where that is known, and by each of its events."""
+    """Return whether it was not to be carried out, by its intent, if known, and by each of its events."""
     return intended != "enforce" and all(stored.event.mode != "enforce" for stored in history)
 
 
@@ -206,7 +206,7 @@ def _wrong_pods(by_intent: Mapping[Key, Sequence[StoredEvent]], meant: Mapping[K
 
 
 def _wrong_modes(by_intent: Mapping[Key, Sequence[StoredEvent]], modes: Mapping[Key, Mode]) -> Iterator[Fault]:
-    """A rehearsal stays one to its end, and ends nobody."""
+    """Check that a rehearsal stays one to its end, and ends no pod."""
     for key, history in by_intent.items():
         mode = modes.get(key, history[0].event.mode)
         for stored in history:

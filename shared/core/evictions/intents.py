@@ -1,7 +1,7 @@
 """An intent goes through the steps of one eviction; its bucket bounds how many begin.
 
-Moments are readings of the node's monotonic clock, which starts anew with the machine, so every span here is one that
-has certainly passed, never one that only may have.
+Times are readings of the node's monotonic clock, which restarts with the machine, so every span here is one that has
+certainly passed, never one that only may have.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ STEPS: tuple[Step, ...] = get_args(Step)
 FINAL_STEPS: frozenset[Step] = frozenset({"succeeded", "failed", "refused", "cancelled"})
 
 MAX_LEDGER_BYTES = 256 << 20
-"""Largest ledger where nothing else is set: what was sent is soon removed, so it fills only while the bus is away."""
+"""Default size of the ledger: sent messages are soon removed, so it grows only while the bus is away."""
 
 _NEXT: dict[Step, frozenset[Step]] = {
     "intended": frozenset({"requested", "refused", "cancelled", "failed"}),
@@ -39,14 +39,14 @@ PHASE_OF_STEP: dict[Step, Phase] = {
     "refused": "refused",
     "cancelled": "cancelled",
 }
-"""The event that tells of a step; `requested` has none: only the ledger needs it."""
+"""The event of a step; `requested` has none, because only the ledger needs it."""
 
 
 def passed_s(since_s: float, now_s: float) -> float:
-    """Seconds that have certainly passed between two readings of the monotonic clock.
+    """Return the seconds that have certainly passed between two readings of the monotonic clock.
 
-    A reading below an earlier one means that the machine was started anew in between; then at least its whole uptime
-    has passed. Across a restart that cannot be seen this way the difference is still a lower bound.
+    A reading below an earlier one means that the machine was restarted in between; then at least its whole uptime has
+    passed. Across a restart that cannot be detected this way, the difference is still a lower bound.
     """
     return now_s - since_s if now_s >= since_s else max(0.0, now_s)
 
@@ -99,7 +99,7 @@ class IntentRecord:
         )
 
     def expired(self, now_s: float) -> bool:
-        """Whether the time to begin is over: the deadline has passed, or the machine was started anew since."""
+        """Return whether the time to begin is over: the deadline has passed, or the machine was restarted since."""
         # A clock below the moment of opening has started anew: what was decided before a reboot is not carried out
         # after it.
         return now_s < self.opened_at_s or now_s - self.opened_at_s > self.intent.deadline_s
@@ -122,7 +122,7 @@ class Outgoing:
     """A message that the ledger keeps until the stream has acknowledged it."""
 
     fact_id: str
-    """What it tells, an event's ce-id or an intent's id: the ledger's key, and known to others."""
+    """An event's ce-id or an intent's id: the ledger's key, and known to others."""
     subject: str
     body: bytes
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -144,13 +144,13 @@ class TokenBucket:
     at_s: float
 
     def spend(self, now_s: float, *, capacity: float, per_s: float) -> "TokenBucket | None":
-        """The bucket with one token less, or None when there is none."""
+        """Return the bucket with one token less, or None if it is empty."""
         # By the time that has certainly passed: a reboot must not fill the bucket.
         tokens = min(capacity, self.tokens + passed_s(self.at_s, now_s) * per_s)
         return TokenBucket(tokens - 1, now_s) if tokens >= 1 else None
 
     def wait_s(self, now_s: float, *, per_s: float) -> float:
-        """Seconds until there is one."""
+        """Return the seconds until the next token."""
         return max(0.0, (1 - self.tokens) / per_s - passed_s(self.at_s, now_s))
 
 
@@ -184,7 +184,7 @@ class Spent:
     mode: Mode
     namespace: str
     owner: str | None = None
-    """namespace/Kind/name of the pod's owner; None: it stood alone."""
+    """namespace/Kind/name of the pod's owner; None: it had none."""
     at_s: float | None = None
     """When it had certainly been carried out; None: it may still be."""
 
@@ -195,7 +195,7 @@ class Spent:
 
 @dataclass(frozen=True, slots=True)
 class KeptRefusal:
-    """Why a pod, or with an empty `uid` anybody at all, was not evicted for a plugin: the guard that said no."""
+    """Why a pod, or with an empty `uid` any pod, was not evicted for a plugin: the guard that refused."""
 
     pod: str
     """namespace/name; "" where the guard held the plugin as a whole."""
@@ -205,13 +205,13 @@ class KeptRefusal:
     why: str
     """A sentence with the numbers of the newest time."""
     count: int
-    """Samples at which it said no."""
+    """Samples at which it refused."""
     first_at_s: float
     last_at_s: float
 
     @property
     def key(self) -> tuple[str, str, str]:
-        """What there is one of."""
+        """Return the identity of the refusal."""
         return self.uid, self.plugin, self.guard
 
     def again(self, why: str, now_s: float) -> "KeptRefusal":

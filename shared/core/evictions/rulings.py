@@ -1,7 +1,7 @@
-"""A ruling says at which step an eviction goes on, and why; one table says what each answer to a call rules.
+"""A ruling says at which step an eviction continues, and why; one table says what each answer to a call means.
 
-Two writers evict. A node's evictor has a ledger and an arbiter that chooses anew; central has neither, and repeats what
-it has not finished in its next pass.
+Two writers evict. A node's evictor has a ledger and an arbiter that chooses again; central has neither, and repeats
+unfinished evictions in its next pass.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ Writer = Literal["node", "central"]
 
 @dataclass(frozen=True, slots=True)
 class Ruling:
-    """The next step of an intent; without one the intent stays where it is, for nothing certain is known yet."""
+    """The next step of an intent; without one the intent stays, because nothing certain is known yet."""
 
     step: Step | None = None
     detail: str = ""
@@ -25,7 +25,7 @@ class Ruling:
 
     @property
     def phase(self) -> Phase | None:
-        """The phase that tells of it; None: no event does."""
+        """Return the phase of its event; None: there is no event."""
         return PHASE_OF_STEP.get(self.step) if self.step is not None else None
 
 
@@ -61,11 +61,11 @@ OUTCOMES: Mapping[str, Mapping[Writer, Meaning]] = {
     },
     "unknown": {"node": _UNKNOWN, "central": _UNKNOWN},
 }
-"""What the outcomes of `shared.ports.ActionResult` mean."""
+"""The meanings of the outcomes of `shared.ports.ActionResult`."""
 
 
 def after_call(call: Call, pod: str, writer: Writer, *, called_before: bool = False) -> Ruling:
-    """What a call's answer rules; `called_before`: an earlier call for this pod may have had its effect."""
+    """Return the ruling for a call's answer; `called_before`: an earlier call for this pod may have had its effect."""
     # Gone at a later call: an earlier one, whose answer was lost, counts as what evicted it.
     outcome = "accepted" if call.outcome == "gone" and called_before else call.outcome
     meaning = OUTCOMES[outcome][writer]

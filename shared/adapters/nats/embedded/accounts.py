@@ -1,12 +1,13 @@
 """`AccountsFile` configures the embedded server's accounts: one for Sublet, one for readers, one for each team.
 
-Nobody comes in without a login. Streams are in Sublet's account alone: there an answer of theirs goes to any subject
-that the asker names, so whoever could ask there could write. A team sees its own durable and nothing else, a reader the
-services' answers and the eviction events.
+Every connection needs a login. Streams are only in Sublet's account, because the server sends an answer of the
+JetStream API to any subject that the requester names, so a right to ask there would be a right to write there. A team
+sees only its own durable, a reader the services' answers and the eviction events.
 
-What of the JetStream API must cross the border was found on the real server, 2.15. A team's account has no JetStream,
-and the server answers `$JS.API.>` there itself ("not enabled for account"): so the team's questions are mapped to
-subjects of another name, which are imported from Sublet's account. Acknowledgements and the inbox need no such thing.
+Which parts of the JetStream API must cross the border was found on the real server, 2.15. A team's account has no
+JetStream, and the server answers `$JS.API.>` there itself ("not enabled for account"). The team's requests are
+therefore mapped to other subjects, which are imported from Sublet's account. Acknowledgements and the inbox need no
+mapping.
 """
 
 import contextlib
@@ -37,21 +38,21 @@ LIMITS = {"max_connections": 16, "max_subscriptions": 256, "max_payload": 64 << 
 
 @dataclass(frozen=True, slots=True)
 class Passwords:
-    """Passwords of the two logins that are always there, unhashed in the file, which its owner alone may read."""
+    """Passwords of the two permanent logins, unhashed in the file, which only its owner may read."""
 
     services: str = field(repr=False)
     reader: str = field(repr=False)
 
 
 class AccountsFile:
-    """The part of the server's configuration that says who may come in; only its owner may read it."""
+    """The part of the server's configuration with the logins; only its owner may read it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Nobody else changes it meanwhile.
+        """Lock the file against other writers.
 
         Raises:
             Unavailable: its folder cannot be written.
@@ -67,21 +68,21 @@ class AccountsFile:
             yield
 
     def logins(self) -> Mapping[str, str]:
-        """The hashed password of each team; none where there is no file yet.
+        """Return the hashed password of each team; empty if there is no file yet.
 
         Raises:
-            Unavailable: the file cannot be read; without it the teams' rights are not known.
-            Unfit: it is another user's.
+            Unavailable: the file cannot be read; without it the teams' rights are unknown.
+            Unfit: it belongs to another user.
         """
         users = self._users()
         return {user: word for account, (user, word) in users.items() if account.startswith(TEAM)}
 
     def passwords(self) -> Passwords:
-        """The passwords in the file; new ones where it has none yet.
+        """Return the passwords in the file; new ones if it has none yet.
 
         Raises:
             Unavailable: the file cannot be read.
-            Unfit: it is another user's.
+            Unfit: it belongs to another user.
         """
         users = self._users()
         _, services = users.get(ACCOUNT, ("", ""))
@@ -104,9 +105,10 @@ class AccountsFile:
             ) from error
 
     def write(self, logins: Mapping[str, str]) -> Passwords:
-        """Replace it, whole, readable by its owner alone; one that says the same stays, as on a disk that is full.
+        """Replace the file, readable only by its owner; an unchanged one is not written, so that a full disk does no
+        harm.
 
-        The services' and the reader's passwords stay, or are made now; they are returned.
+        The passwords of services and readers stay, or are created now; they are returned.
 
         Raises:
             Unavailable: it cannot be written.
@@ -138,7 +140,7 @@ def document(logins: Mapping[str, str], passwords: Passwords) -> dict[str, Any]:
 
 
 def reader_account(password: str) -> dict[str, Any]:
-    """The account of readers: it may ask the services about themselves and fetch stored events, and nothing else."""
+    """Return the account of readers: it may query the services and fetch stored events, and nothing else."""
     mapped = {subject: subject.replace(API, MAPPED, 1) for subject in READ_EVENTS}
     rights = {"publish": [ASK, HAS_STREAMS, *mapped.values()], "subscribe": [INBOX, "_INBOX_cli.>"]}
     return {
@@ -153,13 +155,13 @@ def reader_account(password: str) -> dict[str, Any]:
 
 
 def reader_exports() -> list[dict[str, Any]]:
-    """What Sublet's account lets readers ask; a direct read of many events is answered many times."""
+    """Return what Sublet's account lets readers request; a direct read of many events has many answers."""
     to = {"accounts": [READERS]}
     return [{"service": ASK, **to}, *({"service": call, "response_type": "stream", **to} for call in READ_EVENTS)]
 
 
 def exports(teams: Iterable[str]) -> list[dict[str, Any]]:
-    """What Sublet's account lets out: each team's own durable, to that team."""
+    """Return what Sublet's account exports: each team's own durable, to that team."""
     found: list[dict[str, Any]] = []
     for team in teams:
         to = {"accounts": [f"{TEAM}{team}"]}

@@ -15,7 +15,7 @@ def new_password() -> str:
 
 
 def password_hash(password: str) -> str:
-    """The bcrypt hash of a password, with a salt of its own.
+    """Return the bcrypt hash of a password, with a salt of its own.
 
     Raises:
         ValueError: the password has more than the 72 bytes that bcrypt reads, or a NUL.

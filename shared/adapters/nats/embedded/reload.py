@@ -29,12 +29,12 @@ class LocalServer:
     log_file: Path
 
     def set_login(self, team: str, hashed: str | None) -> None:
-        """Give a team a login with this hashed password, or take it away (None).
+        """Set a team's login with this hashed password, or remove it (None).
 
-        Connections stay, but for those of a login that is gone or has another password now.
+        Connections stay, except those of a removed login or a changed password.
 
         Raises:
-            Unavailable: the server does not take it; it goes on with what it had.
+            Unavailable: the server refuses it, and continues with its former logins.
             Unfit: another user's server.
         """
         with self.accounts.held():

@@ -27,7 +27,7 @@ PR_SET_PDEATHSIG = 1
 
 
 def find_binary() -> Path:
-    """The server that the package brings, else one on PATH.
+    """Return the server of the package, otherwise one on PATH.
 
     Raises:
         Unavailable: there is none.
@@ -48,7 +48,7 @@ def find_binary() -> Path:
 
 
 class NatsServer:
-    """One server with JetStream, every write synced to disk; nobody comes in without a login.
+    """One server with JetStream, every write synced to disk; every connection needs a login.
 
     It dies with the thread that started it, unless `die_with_parent` is False: start it from a thread that lives as
     long as the server should.
@@ -71,12 +71,13 @@ class NatsServer:
 
     @property
     def address(self) -> str:
-        """Where it listens; the port is known once it has started, and kept over restarts."""
+        """Return its address; the port is known once it has started, and kept across restarts."""
         return f"nats://{HOST}:{self._port}"
 
     @property
     def url(self) -> str:
-        """The address with the login of the services, who may do everything; known once it has started, and kept."""
+        """Return the address with the login of the services, who may do everything; known once it has started, and
+        kept."""
         return with_login(self.address, SERVICES_USER, self._passwords.services) if self._passwords else self.address
 
     @property
@@ -135,7 +136,7 @@ class NatsServer:
             self.kill()
 
     def kill(self) -> None:
-        """End it at once, as a crash would."""
+        """Kill it at once, as a crash would."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()
