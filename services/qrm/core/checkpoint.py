@@ -46,17 +46,27 @@ class Checkpoint(BaseModel):
     pods: dict[str, CpuList] = {}
 
 
+RISES_EVERY_S = 10.0
+"""A rise of the offer alone is written at most this often. Until then a restart offers a little less for the seconds
+that fresh advice takes; a fall is written at once."""
+
+
 def same_after_restart(kept: PoolAdvice, now: PoolAdvice) -> bool:
-    """Return whether a restart would do the same with either advice, so that no write is needed.
+    """Return whether a restart would do the same with either advice, or nearly so, so that no write is needed.
 
     The offer moves with every sample; half a percent of it is not worth a write to disk.
     """
+    recent = abs((now.sent_at - kept.sent_at).total_seconds()) < RISES_EVERY_S
     return (
         _sizes(kept) == _sizes(now)
-        and _near(kept.reclaimed_cpu_millis, now.reclaimed_cpu_millis)
-        and _near(kept.reclaimed_memory_bytes, now.reclaimed_memory_bytes)
+        and _offers(kept.reclaimed_cpu_millis, now.reclaimed_cpu_millis, recent=recent)
+        and _offers(kept.reclaimed_memory_bytes, now.reclaimed_memory_bytes, recent=recent)
         and _near(kept.reclaimed_memory_limit_bytes, now.reclaimed_memory_limit_bytes)
     )
+
+
+def _offers(kept: int, now: int, *, recent: bool) -> bool:
+    return (recent and kept <= now) or _near(kept, now)
 
 
 def _sizes(advice: PoolAdvice) -> tuple[object, ...]:

@@ -2,14 +2,17 @@
 
 import json
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from test_placement import advise
 
 from services.qrm.adapters.checkpoint.file import FILE, CheckpointFile
+from services.qrm.core.checkpoint import RISES_EVERY_S
 from shared.errors import Refused
 
+LONG_AFTER, SOON_AFTER = timedelta(seconds=RISES_EVERY_S), timedelta(seconds=RISES_EVERY_S - 1)
 POOLS = {"share": "11,35", "reclaim": "0-10"}
 
 
@@ -41,24 +44,30 @@ def test_it_is_written_only_when_something_has_changed(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changes", "written"),
+    ("changes", "after", "written"),
     [
-        ({"reclaimed_memory_bytes": 1003}, False),
-        ({"reclaimed_memory_bytes": 1006}, True),
-        ({"reclaimed_memory_limit_bytes": 1}, True),
-        ({"mode": "observe"}, True),
-        ({"valid_for_s": 11.0}, True),
+        ({"reclaimed_memory_bytes": 1003}, LONG_AFTER, False),
+        ({"reclaimed_memory_bytes": 1006}, LONG_AFTER, True),
+        ({"reclaimed_memory_bytes": 1006}, SOON_AFTER, False),
+        ({"reclaimed_memory_bytes": 994}, SOON_AFTER, True),
+        ({"reclaimed_cpu_millis": 1980}, SOON_AFTER, True),
+        ({"reclaimed_cpu_millis": 2020}, -LONG_AFTER, True),
+        ({"reclaimed_memory_limit_bytes": 1}, SOON_AFTER, True),
+        ({"mode": "observe"}, SOON_AFTER, True),
+        ({"valid_for_s": 11.0}, SOON_AFTER, True),
     ],
-    ids=["hardly more memory", "more memory", "a limit", "another mode", "another lease"],
-)
+    ids=["hardly more memory", "more memory", "more soon after", "less memory", "fewer CPUs", "the clock went back",
+         "a limit", "another mode", "another lease"],
+)  # fmt: skip
 def test_it_is_written_where_a_restart_would_do_something_else(
-    tmp_path: Path, changes: dict[str, float | str], written: bool
+    tmp_path: Path, changes: dict[str, float | str], after: timedelta, written: bool
 ) -> None:
     file = CheckpointFile(tmp_path, "n1")
-    advice = advise(share=2, reclaim=46).model_copy(update={"reclaimed_memory_bytes": 1000})
+    offer = {"reclaimed_memory_bytes": 1000, "reclaimed_cpu_millis": 2000}
+    advice = advise(share=2, reclaim=46).model_copy(update=offer)
     file.save(advice, POOLS)
     (tmp_path / FILE).unlink()
-    file.save(advice.model_copy(update=changes), POOLS)
+    file.save(advice.model_copy(update={"sent_at": advice.sent_at + after, **changes}), POOLS)
     assert (tmp_path / FILE).exists() is written
 
 
