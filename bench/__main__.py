@@ -21,7 +21,7 @@ from bench import (
     source_cost,
     stored,
 )
-from bench.cluster import central_mirrors, metrics_api, node_messages, service_profiles, tide_pass, webhook
+from bench.cluster import central_mirrors, fleet, metrics_api, node_messages, service_profiles, tide_pass, webhook
 from bench.rigs.disturbance import REPEATS, Tries, Watch
 from bench.rigs.report import Row, Run, add_options, observed, progress, publish, run_before
 from bench.shape import shared_cpus
@@ -33,6 +33,7 @@ NAME = "host"
 MODULES = (
     reaction, breach, stored, footprint, metrics_pass, service_passes, shared_cpus, source_cost, calculators, webhook,
     extender, central_mirrors, metrics_api, node_messages, service_profiles, node_metric, replay, tide_pass,
+    fleet,
 )  # fmt: skip
 PARTS = {part.__name__.rpartition(".")[2]: part for part in MODULES}
 

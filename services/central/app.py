@@ -18,6 +18,7 @@ from services.central.core.heartbeats.heartbeat_rate import (
     HEARTBEAT_BURST,
     HEARTBEATS_PER_S,
     MAX_HEARTBEAT_BYTES,
+    MOST_NODES,
     NodeRate,
 )
 from services.central.core.heartbeats.readiness import (
@@ -109,8 +110,8 @@ class CentralApp:
         now_s, token = self._clock.monotonic(), received.subject.rpartition(".")[2]
         # Before anything is parsed: a flood must cost as little as it can. The subject names the node, and the server
         # has checked that it may use it.
-        if not self._heartbeats.admit(token, now_s):
-            telemetry.REFUSED.labels(NAME, Readiness.kind, "too_often").inc()
+        if why := self._too_much(token, now_s):
+            telemetry.REFUSED.labels(NAME, Readiness.kind, why).inc()
             return
         try:
             readiness = _read_heartbeat(received)
@@ -132,6 +133,12 @@ class CentralApp:
         news = before is None or before.applied != self._ledger[readiness.node].applied
         if self._cluster is not None and news and self._config_news.admit(token, now_s):
             self._cluster.wake()
+
+    def _too_much(self, token: str, now_s: float) -> str:
+        """Why a heartbeat is not even read; empty: it is."""
+        if len(self._heartbeats) >= MOST_NODES and not self._heartbeats.knows(token):
+            return "too_many_nodes"
+        return "" if self._heartbeats.admit(token, now_s) else "too_often"
 
     def _hear_probe(self, _received: Received) -> None:
         self._probe = self._probe.returned(self._clock.monotonic(), self._settings.rules)

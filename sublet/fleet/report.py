@@ -7,7 +7,7 @@ from typing import Any
 from sublet.demo.load import percentile
 
 KOORDINATOR_REPORT_S = 60.0
-"""Koordinator's agent writes its NodeMetric once in so long, by default (docs/facts/koordinator.md#nodemetric)."""
+"""Koordinator's agents write their NodeMetric once in so long, by default (docs/facts/targets.md#reaction-and-cost)."""
 
 
 @dataclass(slots=True)

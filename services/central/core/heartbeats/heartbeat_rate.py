@@ -9,6 +9,8 @@ MAX_HEARTBEAT_BYTES = 8 << 10
 """A heartbeat of five services, each with a sentence about its fault, takes some 2 kB."""
 HEARTBEATS_PER_S, HEARTBEAT_BURST = 2.0, 20
 """Of one node. An agent sends one every two seconds, and once more when a service turns well or unwell."""
+MOST_NODES = 100_000
+"""Names of nodes that are listened to at a time: whoever makes some up fills no more room than that."""
 CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST = 0.1, 10
 """How often one node may report another configuration; missed reports are found by the resync."""
 
@@ -29,6 +31,10 @@ class NodeRate:
             return False
         self._buckets[node] = rest
         return True
+
+    def knows(self, node: str) -> bool:
+        """Whether a node has a bucket."""
+        return node in self._buckets
 
     def __len__(self) -> int:
         """How many nodes have a bucket."""
