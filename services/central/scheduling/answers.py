@@ -1,8 +1,9 @@
 """Answers schedulers: which nodes a pod may go to, how well each suits, whether evictions would help."""
 
+import asyncio
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -28,6 +29,8 @@ Verb = Literal["filter", "prioritize", "preempt"]
 OK, BAD_REQUEST, NOT_FOUND = 200, 400, 404
 MOST_BYTES = 8 << 20
 """A pod of 3 MiB, and the names of 20 000 nodes; a scheduler need not send whole Node objects of that many."""
+MOST_NODES = 20_000
+"""In one call; a scheduler asks about those alone that could take the pod, of a large cluster about some of them."""
 UNKNOWN_BYTES = 1 << 16
 
 
@@ -59,6 +62,7 @@ class ExtenderAnswers:
     def __init__(self, rules: ExtenderRules, mirrors: SchedulingMirrors, clock: Clock, log: PlacementLog) -> None:
         self._judge, self._suits, self._reservations = rules.judge, rules.suits, rules.reservations
         self._mirrors, self._clock, self._log = mirrors, clock, log
+        self._strangers = asyncio.Lock()
 
     @property
     def routes(self) -> list[Route]:
@@ -76,6 +80,13 @@ class ExtenderAnswers:
 
     def _route(self, verb: Verb, answer: Callable[[Any, SchedulerCall], object]) -> Route:
         async def reply(asked: HttpRequest) -> Reply:
+            if asked.client is not None:
+                return answered(asked)
+            async with self._strangers:
+                await asyncio.sleep(0)
+                return answered(asked)
+
+        def answered(asked: HttpRequest) -> Reply:
             began_s = self._clock.monotonic()
             try:
                 body = read_json(asked.body, what=f"body of {verb}", max_bytes=MOST_BYTES)
@@ -94,6 +105,7 @@ class ExtenderAnswers:
         request = ExtenderRequest.read(body)
         if request is None:
             return filter_reply(None, {})
+        _check_count(request.names)
         looking = self._looking(request.pod, call.now)
         judged = self._judge.judged(looking, request.names, call.now)
         if call.ours:
@@ -109,6 +121,7 @@ class ExtenderAnswers:
         request = ExtenderRequest.read(body)
         if request is None:
             return prioritize_reply(None, {})
+        _check_count(request.names)
         looking = self._looking(request.pod, call.now)
         scores = self._suits.scores(looking, request.names, call.now)
         if call.ours:
@@ -119,6 +132,7 @@ class ExtenderAnswers:
         request = PreemptRequest.read(body)
         if request is None:
             raise Refused("preempt: want Pod, and NodeNameToMetaVictims or NodeNameToVictims", reason="malformed")
+        _check_count(request.victims)
         looking = self._looking(request.pod, call.now)
         fits = {
             node: self._judge.fits_without(looking, node, victims, call.now)
@@ -131,6 +145,16 @@ class ExtenderAnswers:
         if self._mirrors.follows_pods:
             self._reservations.expire(now.monotonic_s)
         return self._judge.looking(pod_asked(pod))
+
+
+def _check_count(nodes: Collection[str]) -> None:
+    """Refuse calls that others would have to wait for.
+
+    Raises:
+        Refused: there are too many nodes in one.
+    """
+    if len(nodes) > MOST_NODES:
+        raise Refused(f"{len(nodes)} nodes in one call: at most {MOST_NODES} are looked at", reason="too_many")
 
 
 def _lost(verb: str) -> Callable[[str], None]:

@@ -4,6 +4,7 @@ What it may try: have all room held back for pods that there are not, pass for a
 much that nobody else is answered.
 """
 
+import asyncio
 import json
 import random
 import ssl
@@ -15,7 +16,8 @@ from bus_rights_rig import free_port
 from extender_rig import ExtenderRig, asked, batch_pod, extending, node, offer
 
 from services.central.adapters.https.certificate import renewed
-from services.central.scheduling.answers import MOST_BYTES
+from services.central.ports.https import HttpRequest
+from services.central.scheduling.answers import MOST_BYTES, MOST_NODES
 from shared.adapters.clock import SystemClock
 from shared.contracts.cluster.decision import Decided
 
@@ -67,6 +69,47 @@ async def test_a_body_of_twenty_thousand_whole_nodes_is_not_read() -> None:
         status, why = await rig.post("/v1/filter", body, ours=False)
         assert (status, str(MOST_BYTES) in why) == (413, True)
         await undisturbed(rig)
+
+
+@pytest.mark.parametrize("ours", [True, False])
+async def test_a_call_about_more_nodes_than_any_scheduler_names_is_refused(*, ours: bool) -> None:
+    async with extending(free_port(), node("n1")) as rig:
+        await rig.hear(offer("n1", 1, 700))
+        names = [f"x{number}" for number in range(MOST_NODES + 1)]
+        victims: dict[str, object] = {name: {"Pods": []} for name in names}
+        for verb in VERBS:
+            body = {"Pod": batch_pod("x"), "NodeNames": names, "NodeNameToMetaVictims": victims}
+            status, why = await rig.post(f"/v1/{verb}", body, ours=ours)
+            assert (status, str(MOST_NODES) in why["Error"]) == (400, True)
+        assert (await rig.post("/v1/filter", asked(batch_pod("x"), *names[1:]), ours=False))[0] == 200
+        await undisturbed(rig)
+
+
+async def test_names_of_nodes_that_there_are_not_stay_nowhere() -> None:
+    async with extending(free_port(), node("n1")) as rig:
+        view = rig.extender.view
+        assert view.state("n1", 0.0) is view.state("n1", 0.0)
+        assert view.state("x", 0.0) == view.state("x", 0.0)
+        assert view.state("x", 0.0) is not view.state("x", 0.0)
+        await rig.hear(offer("n1", 1, 700))
+        await undisturbed(rig)
+
+
+async def test_a_scheduler_is_answered_between_strangers() -> None:
+    async with extending(free_port(), node("n1")) as rig:
+        await rig.hear(offer("n1", 1, 700))
+        (route,) = [one for one in rig.extender.answers.routes if one.path == "/v1/filter"]
+        order: list[str] = []
+
+        async def call(who: str, client: str | None) -> None:
+            body = json.dumps(asked(batch_pod(who, 1), "n1")).encode()
+            await route.answer(HttpRequest(route.path, body, client=client))
+            order.append(who)
+
+        strangers = [call(f"stranger-{number}", None) for number in range(20)]
+        await asyncio.gather(*strangers, call("scheduler", rig.settings.names[0]))
+        assert order[0] == "scheduler"
+        assert len(order) == 21
 
 
 WORDS: list[object] = [

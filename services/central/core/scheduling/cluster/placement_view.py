@@ -134,7 +134,10 @@ class PlacementView:
         """Return the current state of a node."""
         known = self._states.get(node)
         if known is None or now_s > known.until_s:
-            known = self._states[node] = self._state(node, now_s)
+            known = self._state(node, now_s)
+            # Whoever asks about names that there are not would fill the memory.
+            if self.nodes.get(node) is not None:
+                self._states[node] = known
         return known
 
     @property
