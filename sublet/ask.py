@@ -1,4 +1,5 @@
-"""The commands' way to the bus: find the server, ask the services, end in one clear line when nobody is there."""
+"""How commands reach the bus: find the server, query the services, and fail with one clear line if there is no
+answer."""
 
 import asyncio
 import contextlib

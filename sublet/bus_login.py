@@ -1,7 +1,8 @@
-"""The logins at the bus of a `sublet up`, in files of its state folder: who may read a file may do what its login may.
+"""The logins of a `sublet up` at its bus, in files of its state folder: the right to read a file is the right of its
+login.
 
-`login.json` is the services' login, with every right, for the user who runs Sublet alone. `reader.json` is for who may
-look: `status`, `top`, `explain` and `events`. A group can be let read it (`reader_group`).
+`login.json` is the services' login, with every right, only for the user who runs Sublet. `reader.json` is for readers:
+`status`, `top`, `explain` and `events`. A group can be allowed to read it (`reader_group`).
 """
 
 import grp

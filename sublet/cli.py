@@ -1,4 +1,4 @@
-"""The command `sublet`: gathers the commands of `sublet/commands`, one file each, and turns errors into one line."""
+"""The command `sublet`: collects the commands of `sublet/commands`, one file each, and turns errors into one line."""
 
 import os
 import sys

@@ -1,4 +1,5 @@
-"""Which file central reads the configuration of all nodes from, as its settings say; never as a message says."""
+"""Finds the file from which central reads the configuration of all nodes, from its settings and never from a
+message."""
 
 from collections.abc import Mapping
 from pathlib import Path

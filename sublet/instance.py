@@ -1,6 +1,7 @@
-"""Which Sublet of this machine a command means: the one that the settings name, the user's own, or that of its root.
+"""Selects the Sublet of this machine that a command addresses: the one in the settings, the user's own, or root's.
 
-A `sublet up` of root says in `/run/sublet.json` where it is found; everybody may read that, and it holds no secret.
+A `sublet up` of root publishes its state folder in `/run/sublet.json`, which everyone may read, and which contains no
+secret.
 """
 
 import functools

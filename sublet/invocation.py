@@ -1,4 +1,4 @@
-"""A process is called `sublet`, or `kubectl sublet` as a plugin of kubectl."""
+"""The name under which this process was called: `sublet`, or `kubectl sublet` as a plugin of kubectl."""
 
 import shlex
 import sys

@@ -1,4 +1,4 @@
-"""How the commands print data: plain columns for people and pipes, JSON and YAML for programs."""
+"""Prints data of commands: plain columns for people and pipes, JSON and YAML for programs."""
 
 import json
 import shutil

@@ -1,8 +1,8 @@
-"""Pure decisions answer a typed question, JSON in, with their answer, JSON out.
+"""Calls pure decisions: a typed question in JSON in, the answer in JSON out.
 
-Every kind is registered where it is defined (`shared.whatif.decisions`). This module finds them by importing every wing
-that holds some, reads questions, and turns what goes wrong into one of four codes: `invalid_json`, `unknown_kind`,
-`invalid_input`, `internal`. A rule that refuses is no such error: its code is part of the outputs.
+Every kind is registered where it is defined (`shared.whatif.decisions`). This module finds them by importing every
+folder that contains some, reads questions, and turns failures into one of four codes: `invalid_json`, `unknown_kind`,
+`invalid_input`, `internal`. A rule that refuses is not a failure: its code is part of the outputs.
 """
 
 import importlib

@@ -1,1 +1,2 @@
-"""Eviction events to an HTTP endpoint: CloudEvents in binary mode, signed, retried, in order, none dropped unsaid."""
+"""Delivers eviction events to an HTTP endpoint: CloudEvents in binary mode, signed, retried, in order, with every
+loss reported."""

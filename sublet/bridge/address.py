@@ -1,4 +1,4 @@
-"""The receiver's address: checked before anything is read, and shown without what may be secret in it."""
+"""The receiver's address: checked before anything is read, and displayed without secrets."""
 
 from urllib.parse import SplitResult, urlsplit
 

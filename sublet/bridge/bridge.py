@@ -1,4 +1,4 @@
-"""The bridge at work: the stream in order, each event until it is done with, whatever one of them is like."""
+"""The bridge: processes the stream in order, each event until it is done, whatever its content."""
 
 import contextlib
 import random

@@ -1,4 +1,4 @@
-"""Work in order within a lane, lanes side by side, and how far all of it is done."""
+"""Processes work in order within a lane, lanes in parallel, and tracks how far all of it is done."""
 
 import asyncio
 from collections import deque

@@ -1,4 +1,4 @@
-"""How far a bridge has come, and what it could not deliver, on disk."""
+"""Stores on disk how far a bridge has come, and what it could not deliver."""
 
 import json
 import re

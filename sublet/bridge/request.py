@@ -1,7 +1,7 @@
-"""One event as an HTTP request, and what an answer means. Pure.
+"""One event as an HTTP request, and the meaning of an answer. Pure.
 
-CloudEvents 1.0, HTTP binding, binary mode: the attributes are the same `ce-` headers as on NATS. Signed as Standard
-Webhooks has it, HMAC-SHA256 over id, time and body: a receiver can check it with the libraries of that standard.
+CloudEvents 1.0, HTTP binding, binary mode: the attributes are the same `ce-` headers as on NATS. Signed according to
+Standard Webhooks, HMAC-SHA256 over id, time and body, so a receiver can verify it with that standard's libraries.
 """
 
 import base64

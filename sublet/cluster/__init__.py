@@ -1,1 +1,1 @@
-"""A cluster from outside: the way to its API server, what its objects tell of Sublet, and Sublet taken out of it."""
+"""A cluster from outside: access to its API server, its state of Sublet, and the removal of Sublet."""

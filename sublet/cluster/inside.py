@@ -1,6 +1,6 @@
-"""Asks in the pods of Sublet what only they know, by `kubectl exec` and so with the rights of whoever asks.
+"""Queries Sublet's pods through `kubectl exec`, and therefore with the user's rights.
 
-What a node decided never leaves the node, and what the cluster decided is on the bus, to which a user has no login.
+A node's decisions never leave the node, and the cluster's decisions are on the bus, for which a user has no login.
 """
 
 import shutil

@@ -1,4 +1,4 @@
-"""How the commands that can look at a cluster are told to, and how they look."""
+"""Options of the commands that can address a cluster."""
 
 from collections.abc import Awaitable, Callable
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What the API server holds of Sublet: one reading for `kubectl sublet status` and `get`, without any bus."""
+"""Reads Sublet's state from the API server: one reading for `kubectl sublet status` and `get`, without a bus."""
 
 import asyncio
 from collections.abc import Sequence

@@ -1,7 +1,7 @@
-"""`clear_switched_off` takes away what parts of the cluster's half have left that are off now, while the rest goes on.
+"""`clear_switched_off` removes what disabled parts of the cluster's half have left, while the rest keeps running.
 
-The chart keeps in a ConfigMap which parts were on; one that is off now stands there until this has cleared it, so that
-an upgrade that was stopped is made up for by the next.
+The chart records in a ConfigMap which parts were on; a disabled part stays recorded until its leftovers are removed, so
+that the next upgrade completes an interrupted one.
 """
 
 from collections.abc import Collection, Iterable, Mapping

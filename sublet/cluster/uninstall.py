@@ -1,4 +1,4 @@
-"""`uninstall_from_cluster` takes out of a cluster what Sublet has put into it; it may be repeated at any time.
+"""`uninstall_from_cluster` removes everything that Sublet has put into a cluster; it may be repeated at any time.
 
 Rule: docs/facts/safety-rules.md#rule-10-stopping-is-safe.
 """

@@ -1,4 +1,4 @@
-"""`is_uninstalled` tells an uninstall from an update: only after an uninstall nodes get back what they had."""
+"""`is_uninstalled` distinguishes an uninstallation from an update: nodes are restored only after an uninstallation."""
 
 from shared.adapters.kube.client import Kube, KubeError
 from shared.errors import Unavailable

@@ -1,4 +1,5 @@
-"""Which cluster a command means: by its option, SUBLET_KUBECONFIG, KUBECONFIG, ~/.kube/config, or that of this pod."""
+"""Selects the cluster of a command: by its option, SUBLET_KUBECONFIG, KUBECONFIG, ~/.kube/config, or the one of this
+pod."""
 
 import os
 from collections.abc import Mapping

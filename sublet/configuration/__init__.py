@@ -1,1 +1,1 @@
-"""The configuration of all nodes as a person works with it: what is in force, what would change, and its revisions."""
+"""The configuration of all nodes for its users: what is in force, what would change, and its revisions."""

@@ -1,4 +1,4 @@
-"""What one configuration changes of another: for people as a diff of texts, for machines by key, and what is lost."""
+"""Differences between two configurations: for people as a text diff, for machines by key, and what is lost."""
 
 import difflib
 import json

@@ -1,4 +1,4 @@
-"""`publish` gives central another configuration: asked where it takes something away, written whole, and awaited."""
+"""`publish` gives central a new configuration: confirmed if it removes something, written atomically, and awaited."""
 
 import asyncio
 import sys

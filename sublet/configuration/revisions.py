@@ -1,4 +1,4 @@
-"""The revisions of the configuration that the bucket keeps: each with its document, its time and who published it."""
+"""The revisions of the configuration in the bucket: each with its document, its time and its publisher."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a ConfigMap `slo-controller-config` comes to on a node, for `sublet config slo`."""
+"""The effect of a ConfigMap `slo-controller-config` on a node, for `sublet config slo`."""
 
 import json
 from collections.abc import Mapping

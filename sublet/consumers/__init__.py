@@ -1,1 +1,1 @@
-"""Teams that subscribe: their durable consumers, their logins, and what was given up for them."""
+"""Subscribing teams: their durable consumers, their logins, and their dead letters."""

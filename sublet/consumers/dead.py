@@ -1,4 +1,4 @@
-"""Dead letters: the events that a durable was given in vain as often as its `max_deliver` allows."""
+"""Dead letters: events that a durable failed to process as often as its `max_deliver` allows."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence

@@ -1,4 +1,4 @@
-"""A team's login: given, kept or changed at this machine's server, or written out for a server that is not ours."""
+"""A team's login: created, kept or changed at this machine's server, or printed for a server that is not ours."""
 
 import os
 from collections.abc import Collection

@@ -1,4 +1,4 @@
-"""The story's stage on this machine: real processes, real cgroups, and a Sublet of the demo's own."""
+"""The stage of the demo on this machine: real processes, real cgroups, and a Sublet of its own."""
 
 import asyncio
 import json

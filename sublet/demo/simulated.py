@@ -1,6 +1,6 @@
-"""The story on a simulated 48-CPU machine, where the real cgroups cannot be written: same services, real NATS.
+"""The demo on a simulated 48-CPU machine, if real cgroups cannot be written: same services, real NATS.
 
-The first two cases need no Sublet: they are the machine's model alone, in simulated time. The third runs the embedded
+The first two cases need no Sublet: they use only the machine's model, in simulated time. The third runs the embedded
 NATS server and the six services as processes, in real time, over a generated host tree.
 """
 

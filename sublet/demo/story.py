@@ -1,6 +1,7 @@
-"""The story: the service alone, beside unmanaged batch work, beside batch work under Sublet, and one eviction.
+"""The demo's story: the service alone, next to unmanaged batch work, next to batch work under Sublet, and one
+eviction.
 
-The stage does the work, so that the story can be told on a machine that is not there.
+The stage does the work, so the story can also run on a simulated machine.
 """
 
 from collections.abc import Callable

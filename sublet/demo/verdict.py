@@ -1,7 +1,7 @@
-"""What the demo claims, and what of it this run has shown. Pure.
+"""The demo's claims, and which of them this run has shown. Pure.
 
-On a disturbed machine a claim about time may stay unshown; that is no failure of Sublet. What Sublet promises on every
-machine (no event lost, nothing left behind) fails wherever it does not hold.
+On a disturbed machine a claim about time may remain unshown, which is no failure of Sublet. What Sublet promises on
+every machine (no event lost, nothing left behind) counts as a failure wherever it is violated.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,5 @@
-"""What the kernel shows while a case runs: CPU use, the reclaimed pool's CPUs, batch progress, as a timeline."""
+"""Records what the kernel shows while a case runs: CPU use, the reclaimed pool's CPUs, batch progress, as a
+timeline."""
 
 import os
 import threading

@@ -1,4 +1,4 @@
-"""What a check found: a verdict, one line that says why, and one that says what to do. Pure."""
+"""The finding of a check: a verdict, one line with the reason, and one with the next step. Pure."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

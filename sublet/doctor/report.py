@@ -1,4 +1,4 @@
-"""Findings for people, a line each and one below it for what to do, and for programs."""
+"""Prints findings for people, one line each with the next step below, and for programs."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,1 +1,1 @@
-"""`sublet up`: everything that runs Sublet on one machine, and takes it away again."""
+"""`sublet up`: everything that runs Sublet on one machine, and removes it again."""

@@ -1,4 +1,4 @@
-"""The hand brake of evictions: `pull` and `release` write the file, then ask the evictor what is the case."""
+"""Pauses evictions: `pull` and `release` write the file, then query the evictor."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""`keep_capped` bounds logs: one that is too long is kept aside once, and begins anew."""
+"""`keep_capped` bounds logs: a log that is too long is rotated once."""
 
 import asyncio
 import os

@@ -1,4 +1,4 @@
-"""Addresses of `sublet up`: the ports it listens on and the server it is given are checked before anything starts."""
+"""Checks the ports of `sublet up` and the address of a given server before anything starts."""
 
 import asyncio
 import errno

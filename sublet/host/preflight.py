@@ -1,4 +1,5 @@
-"""What a machine must offer before `sublet up` starts anything. Says everything that is missing at once."""
+"""Checks the requirements of a machine before `sublet up` starts anything, and reports everything that is missing at
+once."""
 
 import fcntl
 import os

@@ -1,4 +1,4 @@
-"""Whether all services of a run are well: what each says of itself over the bus, until all are or the time is up."""
+"""Waits until all services of a run report over the bus that they are well, or the time is up."""
 
 import asyncio
 import time

@@ -1,6 +1,6 @@
-"""Keep child processes running: start, notice the end, start again with growing pauses, stop in order.
+"""Keeps child processes running: start, notice the end, restart with growing pauses, stop in order.
 
-A shortage does not end the supervision: a fork that fails is tried again, and a service whose log cannot be written
+A resource shortage does not end the supervision: a failed fork is retried, and a service whose log cannot be written
 runs without one.
 """
 

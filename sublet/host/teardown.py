@@ -1,4 +1,4 @@
-"""Functions end every process in Sublet's cgroups, then remove the cgroups."""
+"""Ends every process in Sublet's cgroups, then removes the cgroups."""
 
 import signal
 import time

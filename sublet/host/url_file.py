@@ -1,4 +1,4 @@
-"""`read_url` reads a NATS server's address, with its login, from a file that its owner alone may read."""
+"""`read_url` reads a NATS server's address, with its login, from a file that only its owner may read."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""Checks one extension against every law, and says of a broken one the smallest case that hypothesis found."""
+"""Checks one extension against every law, and reports for a broken one the smallest case that hypothesis found."""
 
 import importlib.util
 import tempfile

@@ -1,4 +1,4 @@
-"""The kinds of extensions that have laws, and how one is found: by its file, or by its name if it is installed."""
+"""The kinds of extensions with laws, and how one is found: by its file, or by its name if it is installed."""
 
 import ast
 import inspect

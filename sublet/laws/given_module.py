@@ -1,4 +1,4 @@
-"""An author's file as a module: read bounded, compiled and run, and whatever is wrong is said with its line."""
+"""Loads an author's file as a module: read with a bound, compiled and run; errors name the line."""
 
 import importlib.util
 import sys

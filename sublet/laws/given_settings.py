@@ -1,4 +1,4 @@
-"""Settings that are given on the command line for a test: KEY=VALUE, the value as in a settings file."""
+"""Settings on the command line for a test: KEY=VALUE, with the value as in a settings file."""
 
 from collections.abc import Iterable
 from typing import Any

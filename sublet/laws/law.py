@@ -1,4 +1,4 @@
-"""A law is a function of an extension and of what is made up for it; it raises AssertionError if it does not hold."""
+"""A law is a function of an extension and of generated input; it raises AssertionError if it is broken."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar

@@ -1,4 +1,4 @@
-"""Prints what came out of the laws, each line as soon as it is known."""
+"""Prints the results of the laws, each line as soon as it is known."""
 
 from collections.abc import Iterable
 from dataclasses import asdict

@@ -1,4 +1,4 @@
-"""What came out of a law, and where in an author's file the reason stands."""
+"""The result of a law, and the location of the cause in an author's file."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

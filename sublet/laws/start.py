@@ -1,4 +1,4 @@
-"""Starts an extension in a wheel of its own: the template that comes with Sublet, and what makes it a project."""
+"""Creates an extension in a wheel of its own: the template, and the project around it."""
 
 import ast
 import inspect

@@ -1,4 +1,4 @@
-"""The rows of the live screen: pools with their pods, sorted and filtered as the person at it wants."""
+"""The rows of the live screen: pools with their pods, sorted and filtered as the user chose."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,1 +1,1 @@
-"""What a simulated pod asks of its machine: CPU and memory, steady or along a curve."""
+"""The load of a simulated pod: CPU and memory, constant or along a curve."""

@@ -1,4 +1,4 @@
-"""What a pod would ask of the machine: its annotations say it, else its command line, of which `stress` is known."""
+"""Computes a pod's load: from its annotations, otherwise from its command line, of which `stress` is known."""
 
 import math
 from collections.abc import Callable, Sequence

@@ -1,1 +1,2 @@
-"""Moving to Sublet from another colocation system: what maps to what, a comparison side by side, node by node."""
+"""Migration to Sublet from another colocation system: mapping, comparison side by side, and switch-over node by
+node."""

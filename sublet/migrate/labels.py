@@ -1,8 +1,8 @@
-"""The labels of a Node by which both agents know whose it is.
+"""The labels of a Node by which both agents know which of them owns it.
 
-Without `TAKEOVER` a node is the other system's. While it is `begun` the other agent gives back what it has limited; at
-`left` it leaves the node; at `done` Sublet enforces; at `back` Sublet observes again, and then the label goes. An agent
-that cannot observe beside the other one runs where `AGENT_LABEL` says so.
+Without `TAKEOVER` a node belongs to the other system. At `begun` the other agent restores what it has limited; at
+`left` it leaves the node; at `done` Sublet enforces; at `back` Sublet observes again, and then the label is removed. An
+agent that cannot observe next to the other one runs only where `AGENT_LABEL` says so.
 """
 
 TAKEOVER = "sublet.io/takeover"

@@ -1,4 +1,4 @@
-"""Charts as data: what a page hands to the chart library in the browser."""
+"""Charts as data for the chart library in the browser."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One colour a class on every page, on light and on dark ground; colour-blind readers tell them apart."""
+"""One colour per class on every page, on light and on dark ground, distinguishable for colour-blind readers."""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,7 @@
 """A page as data, and its text.
 
-Jinja2 escapes whatever comes from outside; should a text become an element all the same, the page's policy keeps its
-script from running.
+Jinja2 escapes everything from outside; if a text became an element anyway, the page's policy would keep its script from
+running.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""What the commands about pods ask before they start one, and what they show of it."""
+"""Checks of the pod commands before a pod starts, and their output."""

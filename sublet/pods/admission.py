@@ -1,4 +1,4 @@
-"""The runtime asks qrm, before a pod starts, whether it could have the CPUs and memory nodes that it asks for."""
+"""The runtime asks qrm before a pod starts whether it can have the CPUs and memory nodes that it requests."""
 
 import asyncio
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""Which pods of this host a command means: by name, namespace and labels."""
+"""Selects pods of this host for a command: by name, namespace and labels."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

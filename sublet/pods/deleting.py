@@ -1,4 +1,5 @@
-"""Which pods `sublet delete` means: exactly one way of naming them, so that no slip ends more than was meant."""
+"""Selects the pods of `sublet delete`, with exactly one way of naming them, so that a slip does not end more than
+intended."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`ended` reads what this host's record says of a pod that has ended."""
+"""`ended` reads this host's record of a finished pod."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Label selectors as kubectl has them: `app=web,tier!=db`, `app in (a,b)`, `app notin (a,b)`, `app`, `!app`."""
+"""Label selectors in kubectl's syntax: `app=web,tier!=db`, `app in (a,b)`, `app notin (a,b)`, `app`, `!app`."""
 
 import re
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Functions compare what the node offers to reclaimed pods, as the reporter wrote it, with what is asked of it."""
+"""Compares the node's offer to reclaimed pods, as the reporter wrote it, with a request."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,7 @@
-"""The node's taint may keep a reclaimed pod away before it starts.
+"""The node's taint may keep a reclaimed pod from starting.
 
-In a cluster the scheduler asks this, for every pod. On one host it is asked for reclaimed pods alone: the taint is
-there to keep more batch work away, and a shared or dedicated pod that is started here is wanted here.
+In a cluster the scheduler checks taints, for every pod. On one host only reclaimed pods are checked: the taint is there
+to keep more batch work away, while a user who starts a shared or dedicated pod here wants it here.
 
 Facts: docs/facts/katalyst-eviction.md#conditions-and-taints.
 """

@@ -1,6 +1,6 @@
 """Katalyst's CPUs of a container at admission, before any advice (docs/facts/katalyst-cpu.md#cpus-at-admission).
 
-qrm admits a pod by arranging the whole node with it. The one rule that both have is that of dedicated pods.
+qrm admits a pod by arranging the whole node with it. Both share only the rule of dedicated pods.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""Which network card takes a container that asks for bandwidth, as Katalyst's agent chooses.
+"""Which network card a container that requests bandwidth gets, as Katalyst's agent chooses.
 
-No service follows it: a pod's network is made by the cluster's network plugin, which asks nobody (docs/isolation.md).
+No service follows it: the cluster's network plugin creates a pod's network, without asking (docs/isolation.md).
 
 Facts: docs/facts/katalyst-isolation.md#network-cards.
 """

@@ -1,8 +1,8 @@
-"""The batch work of a replay fills what is offered, ends when it is done, and cannot wait for ever.
+"""The batch work of a replay fills the offer, ends when it is done, and cannot wait forever.
 
-Pods of one size start as soon as a whole one fits into the offer, and end after their work; there are always more.
-When the offer stays below what runs for longer than `evict_after_s`, as many pods are evicted as it takes to fit again,
-the youngest first. Until then they run, slower, on what CPUs there are. What an evicted pod has done is lost.
+Pods of one size start as soon as a whole one fits into the offer, and end after their work; there are always more. If
+the offer stays below the running pods for longer than `evict_after_s`, the youngest pods are evicted until the rest
+fits. Until then they run slower, on the CPUs that exist. The work of an evicted pod is lost.
 """
 
 import math

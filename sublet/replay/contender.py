@@ -1,4 +1,4 @@
-"""A contender decides from what may be seen of a node: the CPUs of tenants and batch, and the offer."""
+"""A contender decides from what it may see of a node: the CPUs of tenants and batch, and the offer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

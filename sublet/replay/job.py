@@ -1,7 +1,7 @@
-"""A replay as a job: in this process, or in parts over several, each with some of the rows and some of the nodes.
+"""A replay as a job: in this process, or divided over several, each with some of the rows and some of the nodes.
 
-Nodes and rows know nothing of each other, so the parts add up to the same result, to the last digit: they are added in
-the order in which one process would have replayed them.
+Nodes and rows are independent, so the parts add up to the same result, to the last digit: they are added in the order
+in which one process would have replayed them.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""What the options of `sublet record` and `sublet replay` have in common."""
+"""Common options of `sublet record` and `sublet replay`."""
 
 import math
 

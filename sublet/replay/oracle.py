@@ -1,7 +1,7 @@
 """The oracle knows what tenants will want next: the most that can run without ever taking from them.
 
-It gives tenants what they want until the next frame, rounded up to whole cores, and offers the rest in batch pods.
-No contender can know the next frame; what each reaches of the oracle says how much there was left to win.
+It gives tenants what they want until the next frame, rounded up to whole cores, and offers the rest in batch pods. No
+contender can know the next frame; its share of the oracle shows how much was left to gain.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""What a contender is judged by, counted frame by frame."""
+"""The figures by which a contender is judged, counted frame by frame."""
 
 from dataclasses import dataclass, fields
 from typing import Self

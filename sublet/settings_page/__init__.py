@@ -1,1 +1,1 @@
-"""The page of all settings, made from their models: `python -m sublet.settings_page FILE` writes it."""
+"""Generates the page of all settings from their models: `python -m sublet.settings_page FILE` writes it."""

@@ -1,4 +1,4 @@
-"""`make settings`: write the page anew."""
+"""`make settings`: regenerate the page."""
 
 import sys
 from pathlib import Path

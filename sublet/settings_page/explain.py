@@ -1,4 +1,4 @@
-"""What `sublet config explain` says of a key: the same sentences, bounds and units as the page of all settings."""
+"""`sublet config explain`: the same sentences, bounds and units as the page of all settings."""
 
 from dataclasses import asdict
 from typing import Any

@@ -1,7 +1,7 @@
-"""Which models there are, and where in the settings each one stands.
+"""Finds the models of settings, and where each one belongs.
 
-They are found as the services find them: a section has one in its `settings.py`; policies, plugins and report fields
-are what their folders hold.
+They are found as the services find them: a service's section has one in its `settings.py`; policies, plugins and report
+fields come from their folders.
 """
 
 import importlib

@@ -1,4 +1,4 @@
-"""What models and fields say of themselves: docstrings, as Markdown on one line."""
+"""Reads the docstrings of models and fields, as Markdown on one line."""
 
 import ast
 import inspect

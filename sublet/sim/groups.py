@@ -1,8 +1,8 @@
-"""The cgroup tree of a generated host, v1 or v2: files that a kernel puts into a new cgroup, counters, removal.
+"""The cgroup tree of a generated host, v1 or v2: the files of a new cgroup, counters, removal.
 
-One thing differs from a kernel: a new cgroup starts with its parent's CPUs and memory nodes, on v2 too, and what is
-written to `cpuset.cpus` is granted at once (`cpuset.cpus.effective` is the same file under a second name). A set that
-would not be granted, because it leaves the parent's or is empty, is reported by `violations` instead.
+It differs from a kernel in one thing: a new cgroup starts with its parent's CPUs and memory nodes, on v2 too, and what
+is written to `cpuset.cpus` is granted at once (`cpuset.cpus.effective` is the same file under a second name). A set
+that a kernel would not grant, because it exceeds the parent's or is empty, is reported by `violations` instead.
 """
 
 import os

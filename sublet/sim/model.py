@@ -1,7 +1,7 @@
-"""Who runs where and how much: tasks sharing CPUs, and counters advancing. Pure: no file, no clock.
+"""Decides which tasks run where and how much, and advances counters. Pure: no file, no clock.
 
 A small model of the kernel's scheduler, exact where Sublet's figures depend on it: a container never exceeds its CPU
-set, its limit or its number of runnable threads, and idle-class work only gets what nobody else wants.
+set, its limit or its number of runnable threads, and idle-class work gets only what no other task wants.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""The moving part of a generated host outside of the cgroups: /proc and the memory of the NUMA nodes."""
+"""The changing files of a generated host outside of the cgroups: /proc and the memory of the NUMA nodes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""What a simulator must still know after its process was killed: the time, the steps that are done, its pods' loads."""
+"""What a simulator must remember across a kill of its process: the time, finished steps, its pods' loads."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a simulation saw, compared with what was expected, as a table and as JSON. Pure."""
+"""Compares a simulation with its expectations, as a table and as JSON. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -1,6 +1,6 @@
-"""The static part of a generated host: folders and files below /proc and /sys that say what the machine is.
+"""The static files of a generated host: folders and files below /proc and /sys that describe the machine.
 
-The formats are the kernel's own, so that the services' readers are the ones that run on a real host.
+The formats are the kernel's own, so the services' readers are the same as on a real host.
 """
 
 import os

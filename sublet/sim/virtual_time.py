@@ -1,4 +1,4 @@
-"""An event loop on which waiting takes no time: the simulator runs hours of a story in seconds."""
+"""An event loop on which waiting takes no time: the simulator runs hours of a scenario in seconds."""
 
 import asyncio
 import selectors

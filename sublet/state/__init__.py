@@ -1,1 +1,1 @@
-"""The state folder of `sublet up`: which files lie in it, who owns it, and what is removed from it."""
+"""The state folder of `sublet up`: its files, their owners, and what is removed from it."""

@@ -1,4 +1,4 @@
-"""`claim_state` takes the state folder for one run, and tells a person what became of what lay there."""
+"""`claim_state` takes the state folder for one run, and reports what happened to its contents."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -1,6 +1,7 @@
-"""Every name in the state folder, who keeps it, and when it goes. What is not listed here is not Sublet's.
+"""Every name in the state folder, its owner, and when it is removed. Files that are not listed here are not
+Sublet's.
 
-A new file in the state folder needs a line here, unless it lies below `plugins/<name>/`, which is listed already.
+A new file in the state folder needs a line here, unless it is below `plugins/<name>/`, which is listed already.
 """
 
 import re

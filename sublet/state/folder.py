@@ -1,7 +1,7 @@
-"""The state folder of `sublet up`: taken only where it is ours and closed to others, emptied of our own files only.
+"""The state folder of `sublet up`: used only if it is ours and closed to others, and emptied only of our own files.
 
-A folder is ours when it carries our mark, which is made where the folder was new or empty, or held nothing but the
-files of a Sublet that made no marks yet.
+A folder is ours if it carries our mark, which is set if the folder was new or empty, or contained only the files of a
+Sublet version without marks.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""What it costs to keep the state in memory, for whoever has chosen a folder there."""
+"""Explains the cost of keeping the state in memory, to users who have chosen such a folder."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`bring_history` moves what an earlier version kept in memory to a folder on the disk, all of it or nothing."""
+"""`bring_history` moves what an earlier version kept in memory to a folder on disk, all of it or nothing."""
 
 import contextlib
 import os

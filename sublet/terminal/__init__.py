@@ -1,1 +1,1 @@
-"""What a command line has in and out beside its answer: files that are named, errors, and how they are worded."""
+"""Input and error output of the command line: named files, errors, and their wording."""

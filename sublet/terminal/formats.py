@@ -1,4 +1,4 @@
-"""What `-o` means, for every command the same: table, wide, name, json, yaml or jsonpath=TEMPLATE."""
+"""The output formats of `-o`, the same for every command: table, wide, name, json, yaml or jsonpath=TEMPLATE."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Files that a person names on the command line, where "-" is standard input; `shared.text_file` reads them."""
+"""Files that a user names on the command line, where "-" is standard input; `shared.text_file` reads them."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""What a command says on standard error: each thing in one line, begun with the name of the program."""
+"""Messages of a command on standard error: one line each, prefixed with the name of the program."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Errors of the command line's parser, in the form of all others: option, value, what is wanted, what says more."""
+"""Errors of the command line's parser in the uniform format: option, value, what is expected, where to read more."""
 
 import re
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""What can be learned from: recordings and traces as `sublet replay` reads them, and made-up tenants by name."""
+"""Training data: recordings and traces as `sublet replay` reads them, and synthetic tenants by name."""
 
 import re
 from collections.abc import Generator, Iterable, Iterator

@@ -1,9 +1,10 @@
-"""Made-up tenants of finer grain than public traces: what the shipped weights for short steps are learned from.
+"""Synthetic tenants of finer resolution than public traces, from which the shipped weights for short steps are
+learned.
 
-No public trace of our formats says what containers use second by second. Each tenant is drawn from wide ranges: a base,
-a slow wave, noise that lasts some seconds, bursts that begin at once and fade, and now and then a lasting change of
-level. Weights learned from these are a start, not the truth: `sublet record` and train on your own nodes.
-The same seed makes the same tenants: only `random.Random.random` is used, which is the same in every Python.
+No public trace in a supported format has the use of containers second by second. Each tenant is drawn from wide ranges:
+a base, a slow wave, noise that lasts some seconds, bursts that begin at once and fade, and occasionally a lasting
+change of level. Weights learned from these are a start, not the truth: use `sublet record` and train on your own nodes.
+The same seed gives the same tenants: only `random.Random.random` is used, which is the same in every Python.
 """
 
 import math

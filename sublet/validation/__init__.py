@@ -1,5 +1,5 @@
-"""One validator of settings and configurations: everything that a service builds of its section is built from it here.
+"""The one validator of settings and configurations: it builds everything that a service builds from its section.
 
-`given` reads what a person has given and remembers where it stands, `sections` builds as the services do, `findings`
-says all that is wrong at once.
+`given` reads the user's input and remembers where each key is, `sections` builds as the services do, `findings` reports
+all problems at once.
 """

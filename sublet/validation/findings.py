@@ -1,4 +1,4 @@
-"""`validate_settings` and `validate_config` say all that is wrong with what a person has given, and where it stands."""
+"""`validate_settings` and `validate_config` report everything that is wrong with a user's input, and where."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""`Given` is what a person has given as settings, and knows for each key in which file or variable it stands."""
+"""`Given` holds a user's settings, and knows for each key the file or variable that contains it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

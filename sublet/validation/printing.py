@@ -1,4 +1,4 @@
-"""How verdicts are printed: a line for each finding, for people; one object, for machines."""
+"""Prints verdicts: a line per finding for people; one object for machines."""
 
 from collections.abc import Mapping
 

@@ -1,6 +1,6 @@
-"""What each service makes of its section of the settings when it starts or gets a configuration.
+"""Builds each service's section of the settings as the service does when it starts or receives a configuration.
 
-The very functions of the services run here, so that what passes is what they take.
+It calls the services' own functions, so that they accept whatever passes here.
 """
 
 from collections.abc import Callable, Mapping

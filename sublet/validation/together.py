@@ -1,6 +1,6 @@
-"""What must hold between the sections of two services: each by itself takes its own.
+"""Checks between the sections of two services, each of which checks only its own.
 
-A node at rest is sampled more seldom, and must still be fresh for whoever decides by its samples.
+A node at rest is sampled less often, and its samples must still be fresh for the services that use them.
 """
 
 from collections.abc import Iterator, Mapping

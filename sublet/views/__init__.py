@@ -1,1 +1,1 @@
-"""How the commands show what they learned: pure functions from answers to text, tables and JSON."""
+"""Output of the commands: pure functions from answers to text, tables and JSON."""

@@ -1,4 +1,4 @@
-"""What shape each part of a service's answer must have to be shown; a part of another shape counts as not told."""
+"""The required shape of each part of a service's answer; a part of another shape counts as missing."""
 
 from collections.abc import Mapping
 from typing import Any, Literal

@@ -1,4 +1,4 @@
-"""A cluster as its API server tells it: one line a node, who leads, and what has become of the configuration."""
+"""A cluster from its API server: one line per node, the leader, and the state of the configuration."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime

@@ -1,4 +1,4 @@
-"""What an operator should know of a node, from metrics, qrm, evictor, reporter and central, each said once."""
+"""Conditions of a node for operators, from metrics, qrm, evictor, reporter and central, each listed once."""
 
 from sublet.views.facts import NodeFacts
 

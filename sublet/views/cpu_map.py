@@ -1,7 +1,7 @@
-"""Which CPU belongs to which pool, drawn: one letter for each CPU, so that it reads the same without colour.
+"""Draws which CPU belongs to which pool: one letter per CPU, so that it reads the same without colour.
 
-Where qrm tells the topology, a line is a NUMA node of a socket and the siblings of a core stand side by side; else a
-line is a run of CPU numbers. Where it is asked for, a line of digits below each says how busy the CPUs are.
+If qrm reports the topology, a line is a NUMA node of a socket and the siblings of a core are adjacent; otherwise a line
+is a run of CPU numbers. Optionally a line of digits below each shows how busy the CPUs are.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,6 @@
-"""Eviction events as lines: a table, names, what a template takes, or documents, CloudEvents among them.
+"""Eviction events as lines: a table, names, a template's output, or documents, including CloudEvents.
 
-Each event is printed by itself as it comes: JSON as one object a line, YAML as one document after `---`.
+Each event is printed as it arrives: JSON as one object per line, YAML as one document after `---`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What the services' answers say about the node, read back into the contracts' types."""
+"""The services' answers about the node, parsed into the contracts' types."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

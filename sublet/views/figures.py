@@ -1,4 +1,4 @@
-"""Numbers as people read them; a figure that is not known is a dash, never a zero."""
+"""Numbers for people; an unknown figure is a dash, never a zero."""
 
 import math
 from datetime import UTC, datetime

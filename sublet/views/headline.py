@@ -1,4 +1,4 @@
-"""The node in one line, with which `status` and `top` begin: is all well, is it held back, what runs, since when."""
+"""The node in one line, with which `status` and `top` begin: is it well, what is held back, what runs, since when."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""A table shows what pools and pods use now; `status` and `top` share it."""
+"""The table of current use by pools and pods, shared by `status` and `top`."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,1 +1,1 @@
-"""What the parts of the cluster's half leave in a cluster, by part; taken away once nobody writes it any more."""
+"""What each part of the cluster's half leaves in a cluster, removed once no process writes it any more."""

@@ -1,6 +1,6 @@
-"""What is left on objects of others, kind by kind: each edit is the merge patch that takes it away, or None.
+"""Leftovers on objects of others, kind by kind: each edit is the merge patch that removes them, or None.
 
-Every edit is of the document as it is now, at its version: whatever somebody else writes in between is looked at first.
+Every edit is computed from the current document, at its version, so concurrent writes are noticed.
 """
 
 from collections.abc import Callable, Mapping

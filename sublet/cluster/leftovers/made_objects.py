@@ -1,4 +1,4 @@
-"""Objects that Sublet has made, and that nobody misses once the part is gone that made them."""
+"""Objects that Sublet has created, and that are useless without the part that created them."""
 
 from services.central.adapters.https.serving_secret import SECRETS
 from services.central.adapters.recommendation.recommend_objects import USAGE_CHECKPOINTS

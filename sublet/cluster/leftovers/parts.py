@@ -1,4 +1,4 @@
-"""The parts of the cluster's half by the names of their switches, and what takes away what each has left."""
+"""The parts of the cluster's half by the names of their switches, and the removal of what each has left."""
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from functools import partial

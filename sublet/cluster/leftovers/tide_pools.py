@@ -1,6 +1,5 @@
-"""`clear_tide_pools` takes the marks of tide pools from their nodes and lets go of the pools: a node with such a taint
-would stay closed to one side after an uninstall.
-"""
+"""`clear_tide_pools` removes the marks of tide pools from their nodes and releases the pools: a remaining taint
+would keep a node closed to one side after an uninstallation."""
 
 from collections.abc import Callable
 

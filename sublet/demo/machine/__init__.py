@@ -1,1 +1,1 @@
-"""The machine under the demo: how idle and how fast it is, which loads fit it, and what disturbed a run."""
+"""The machine of the demo: how idle and fast it is, which loads fit it, and what disturbed a run."""

@@ -1,4 +1,4 @@
-"""Which loads fit a machine, and what of a reading disturbs a measurement. Pure."""
+"""Selects loads that fit a machine, and finds what disturbs a measurement. Pure."""
 
 from dataclasses import dataclass
 

@@ -1,4 +1,4 @@
-"""Looks at the machine: counters of the kernel while the demo does nothing, then one busy thread a CPU for a moment."""
+"""Reads the machine: kernel counters while the demo is idle, then one busy thread per CPU for a moment."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""The checks of a cluster, in the order in which they are told: what it must offer, then what is installed."""
+"""The checks of a cluster, in the order in which they are reported: its prerequisites, then the installation."""
 
 from sublet.doctor.cluster import api, bus, nodes, parts, scheduling, webhook
 from sublet.doctor.cluster.facts import ClusterFacts

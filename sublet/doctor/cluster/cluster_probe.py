@@ -1,4 +1,4 @@
-"""The facts of a cluster, asked of its API server. Nothing is written: reviews and dry runs leave no trace."""
+"""Collects the facts of a cluster from its API server. Nothing is written: reviews and dry runs leave no trace."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""What the checks of a cluster are told about it: the API server's documents, as far as it gives them."""
+"""The input of a cluster's checks: the API server's documents, as far as it returns them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

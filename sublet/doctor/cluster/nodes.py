@@ -1,4 +1,4 @@
-"""Checks of a cluster: its nodes, and who else writes to them. Pure."""
+"""Checks of a cluster: its nodes, and other writers on them. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

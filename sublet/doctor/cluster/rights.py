@@ -1,6 +1,7 @@
-"""What the chart of deploy/k8s asks of the API server: the objects that it makes, the rights that it gives. Pure.
+"""What the chart of deploy/k8s needs from the API server: the objects that it creates, the rights that it grants.
+Pure.
 
-The unit tests hold both against the rendered manifests.
+The unit tests compare both with the rendered manifests.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,6 +1,6 @@
-"""The check of a cluster's schedulers: who places pods of both dialects, and whether a node suits them. Pure.
+"""Checks a cluster's schedulers: who places pods of both dialects, and whether a node suits them. Pure.
 
-The API server does not say which schedulers there are: what has become of their pods does.
+The API server does not list schedulers, so the check uses the state of their pods.
 """
 
 from collections.abc import Mapping, Sequence

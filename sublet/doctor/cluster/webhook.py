@@ -1,4 +1,4 @@
-"""The check of what applies colocation profiles: whether the API server reaches it, and believes it. Pure."""
+"""Checks the webhook of colocation profiles: whether the API server reaches and trusts it. Pure."""
 
 import base64
 import binascii

@@ -1,4 +1,4 @@
-"""`HostFacts` holds what the checks of a node judge. A fact that could not be had is `Unknown` with its reason."""
+"""`HostFacts` holds the input of a node's checks. A missing fact is `Unknown` with its reason."""
 
 from dataclasses import dataclass
 from typing import Literal, Protocol

@@ -1,4 +1,4 @@
-"""Functions find a host's programs in its /proc, and read how kubelet among them was configured."""
+"""Finds a host's programs in its /proc, and reads kubelet's configuration."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Checks of a node: kernel, control groups, room. Pure."""
+"""Checks of a node: kernel, control groups, disk space. Pure."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""`HostProbe` gathers the facts of the host on which this process runs, or of one whose root it was given."""
+"""`HostProbe` collects the facts of this host, or of one whose root it was given."""
 
 import json
 import os

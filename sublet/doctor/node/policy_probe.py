@@ -1,4 +1,4 @@
-"""`seen_policy` tries a connection that a NetworkPolicy forbids, to see whether policies are enforced."""
+"""`seen_policy` attempts a connection that a NetworkPolicy forbids, to see whether policies are enforced."""
 
 import asyncio
 from pathlib import Path

@@ -1,1 +1,1 @@
-"""What an upgrade to another chart would change in a cluster: read before it, and nothing is written."""
+"""Shows what an upgrade to another chart would change in a cluster, without writing anything."""

@@ -1,4 +1,4 @@
-"""What differs between two kinds or two documents of values, as dotted keys. Pure."""
+"""Differences between two kinds or two documents of values, as dotted keys. Pure."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

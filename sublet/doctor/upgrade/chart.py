@@ -1,4 +1,4 @@
-"""The chart that one would upgrade to: its version, kinds, values and what these may be."""
+"""The chart of an upgrade: its version, kinds, values and their schema."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""The release as Helm keeps it in a Secret: the chart's version and defaults, and the values that somebody gave.
+"""The release as Helm stores it in a Secret: the chart's version and defaults, and the user's values.
 
-Form: docs/facts/kubernetes.md#how-helm-keeps-a-release. The text is another program's, so it is bounded when packed and
-when unpacked.
+Format: docs/facts/kubernetes.md#how-helm-keeps-a-release. The text comes from another program, so its size is bounded
+before and after decompression.
 """
 
 import base64

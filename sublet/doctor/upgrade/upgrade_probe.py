@@ -1,4 +1,4 @@
-"""The facts of an upgrade, asked of the API server. Nothing is written."""
+"""Collects the facts of an upgrade from the API server. Nothing is written."""
 
 from collections.abc import Awaitable
 from typing import TypeVar

@@ -1,1 +1,1 @@
-"""Two agents on one node, one of which observes: what each gives to best-effort pods, moment by moment."""
+"""Compares two agents on one node, one of which observes: what each gives to best-effort pods, moment by moment."""

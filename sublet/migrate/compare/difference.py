@@ -1,4 +1,4 @@
-"""`Comparison` collects what both agents would give at the same moments, and says how they differ. Pure."""
+"""`Comparison` collects what both agents would give at the same moments, and reports the differences. Pure."""
 
 import math
 from array import array

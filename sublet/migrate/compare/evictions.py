@@ -1,4 +1,4 @@
-"""Whom each agent evicts, or would, while both are compared.
+"""Which pods each agent evicts, or would evict, during the comparison.
 
 Facts: docs/facts/other-agents.md#leaving-a-node.
 """

@@ -1,4 +1,4 @@
-"""`compare_here` compares both agents of the node on which it runs, over its bus, its cgroups and the API server."""
+"""`compare_here` compares both agents of this node, through its bus, its cgroups and the API server."""
 
 import asyncio
 import signal

@@ -1,4 +1,4 @@
-"""How a comparison is printed."""
+"""Prints a comparison."""
 
 from dataclasses import asdict
 from typing import Any, TextIO

@@ -1,4 +1,4 @@
-"""`compare_agents` looks at both agents until the time is over or somebody stops it."""
+"""`compare_agents` observes both agents until the time is over or it is stopped."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

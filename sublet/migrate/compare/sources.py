@@ -1,4 +1,4 @@
-"""What each agent gives to best-effort pods: Koordinator's as the kernel and the Node say, ours as the bus says."""
+"""What each agent gives to best-effort pods: Koordinator's from the kernel and the Node, ours from the bus."""
 
 from collections.abc import Mapping
 from typing import Any

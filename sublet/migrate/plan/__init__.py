@@ -1,1 +1,1 @@
-"""What the configuration of another system comes to here, value by value, and the values of the chart for it."""
+"""Translates another system's configuration, value by value, into values of the chart."""

@@ -1,4 +1,4 @@
-"""The objects of a running cluster that a plan is made of; those of kinds that it does not have are not there."""
+"""The objects of a running cluster from which a plan is made; missing kinds are left out."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,4 +1,4 @@
-"""`plan_katalyst` says line by line what Katalyst's objects of a cluster come to here. Pure."""
+"""`plan_katalyst` translates a cluster's Katalyst objects line by line. Pure."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""Flags of Katalyst's agent, by the field of a config object that says the same.
+"""Flags of Katalyst's agent, by the equivalent field of a config object.
 
 Facts: docs/facts/other-agents.md#arguments.
 """

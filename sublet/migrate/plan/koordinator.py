@@ -1,4 +1,4 @@
-"""`plan_koordinator` says line by line what Koordinator's objects of a cluster come to here. Pure."""
+"""`plan_koordinator` translates a cluster's Koordinator objects line by line. Pure."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""Where each value of Koordinator's agent and manager goes here, and why some go nowhere.
+"""Where each value of Koordinator's agent and manager goes in Sublet, and why some go nowhere.
 
 Facts: docs/facts/koordinator-slo-config.md#keys, docs/facts/other-agents.md#arguments.
 """

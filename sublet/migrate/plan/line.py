@@ -1,4 +1,4 @@
-"""A plan of migration: a line for each value that the other system has, and the chart's values that follow."""
+"""A migration plan: a line for each value of the other system, and the resulting chart values."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""The objects of a cluster that a person has written into files: read in bounds, and never trusted in their shape."""
+"""A cluster's objects from a user's files: read with bounds, without trust in their shape."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""How a plan is printed, and the file of values that it makes."""
+"""Prints a plan, and the resulting file of values."""
 
 import json
 from pathlib import Path

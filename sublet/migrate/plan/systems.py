@@ -1,4 +1,4 @@
-"""The systems that one can come from, by the word of the command line."""
+"""The systems that a migration can start from, by their word on the command line."""
 
 from collections.abc import Callable, Mapping, Sequence
 

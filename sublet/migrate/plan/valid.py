@@ -1,4 +1,4 @@
-"""A plan whose settings Sublet would refuse: the lines that they are from say so, and lose their setting."""
+"""Finds settings of a plan that Sublet would refuse: their lines say so, and lose the setting."""
 
 from collections.abc import Sequence
 from dataclasses import replace

@@ -1,1 +1,1 @@
-"""Node by node from another agent to Sublet, and back, without the restart of any pod."""
+"""Switches nodes one by one from another agent to Sublet, and back, without restarting any pod."""

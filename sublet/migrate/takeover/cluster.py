@@ -1,4 +1,4 @@
-"""`KubeHandover` is the cluster to hand nodes over in, by its API server; nothing but what is asked for is changed."""
+"""`KubeHandover` hands nodes over through the API server; it changes nothing else."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""`NodeView` is what the API server says of one node's two agents at one moment. Pure."""
+"""`NodeView` is the API server's view of one node's two agents at one moment. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

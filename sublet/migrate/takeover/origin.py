@@ -1,4 +1,4 @@
-"""`Origin` is the system that one comes from, as far as handing a node over goes."""
+"""`Origin` is the system from which nodes are handed over."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

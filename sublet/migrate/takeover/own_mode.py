@@ -1,4 +1,4 @@
-"""`own_mode` is the mode of the nodes that no config object is for, as what is installed says it. Pure."""
+"""`own_mode` returns the mode of nodes without a config object, according to the installation. Pure."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""What a cluster needs before its first node is handed over: changes of objects, where they are missing. Pure."""
+"""What a cluster needs before its first node is handed over: missing changes of objects. Pure."""
 
 import copy
 import json

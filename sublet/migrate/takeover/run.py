@@ -1,4 +1,4 @@
-"""`hand_over` prepares the cluster and takes nodes over one by one, or gives them back; it may be repeated any time."""
+"""`hand_over` prepares the cluster and takes nodes over one by one, or returns them; it may be repeated at any time."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,4 +1,4 @@
-"""The next step of handing a node over, or back, from what is seen of it. Pure; each step may be repeated.
+"""The next step of handing a node over, or back, from its observed state. Pure; each step may be repeated.
 
 Facts: docs/facts/other-agents.md#leaving-a-node.
 """

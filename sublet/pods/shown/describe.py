@@ -1,4 +1,4 @@
-"""`sublet describe`: everything that is stored of a pod, or of this node, in lines for a person."""
+"""`sublet describe`: everything that is stored about a pod, or this node, for people."""
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence

@@ -1,4 +1,4 @@
-"""`sublet get pods -w`: the pods, and then a line for each that has changed."""
+"""`sublet get pods -w`: the pods, and then a line for each change."""
 
 from collections.abc import Callable, Iterator, Sequence
 

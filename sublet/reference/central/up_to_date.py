@@ -1,6 +1,6 @@
-"""Whether a CNC points to a config, as Katalyst asks (docs/facts/katalyst-cluster.md#what-a-cnc-says).
+"""Whether a CNC points to a config, as Katalyst checks it (docs/facts/katalyst-cluster.md#what-a-cnc-says).
 
-Central compares all entries of a CNC at once and writes them where they differ.
+Central compares all entries of a CNC at once and writes them if they differ.
 """
 
 from collections.abc import Iterable

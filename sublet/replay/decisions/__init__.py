@@ -1,1 +1,1 @@
-"""Recordings of a cluster: what central's controllers saw, what they decided, and the same decided anew."""
+"""Recordings of a cluster: what central's controllers saw and decided, and the same decisions repeated."""

@@ -1,4 +1,4 @@
-"""What is best on a frontier: of each family at a violation budget, and of all rows at any."""
+"""The best rows of a frontier: of each family at a violation budget, and of all rows at any."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,1 +1,1 @@
-"""Judging: what a contender may see of a frame, and what becomes of all nodes together."""
+"""Judging: what a contender may see of a frame, and the total over all nodes."""

@@ -1,4 +1,4 @@
-"""`Regrow` counts how often an offer falls, and how long it stays down though tenants need no more than before."""
+"""`Regrow` counts how often an offer falls, and how long it stays low although tenants need no more than before."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,8 @@
-"""What a contender may see of a frame follows from its own sizes: tenants' use, what waits, and the batch work.
+"""What a contender may see of a frame follows from its own sizes: tenants' use, waiting tasks, and the batch work.
 
-Tenants cannot use more than they have. What they want beyond that queues, and is served as soon as there is room; until
-then it is seen as tasks that wait, in the load averages and as pressure. Clients do not wait for ever: work that has
-waited for `PATIENCE_S` is given up.
+Tenants cannot use more than they have. Further demand queues, and is served as soon as there is room; until then it
+shows as waiting tasks, in the load averages and as pressure. Clients do not wait forever: work that has waited for
+`PATIENCE_S` is dropped.
 """
 
 import math

@@ -1,7 +1,7 @@
 """The simulated machine as a process: `python -m sublet.sim.live FOLDER STATE_DIR [SCENARIO [SPEED]]`.
 
 It keeps the machine's tree in the folder alive in real time, runs the pods of the state folder's store on it, and plays
-the scenario; without one, only what others put into the store. Killed and started again, it goes on where it was.
+the scenario, if given. After a kill and a restart it continues where it was.
 """
 
 import asyncio

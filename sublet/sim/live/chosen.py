@@ -1,4 +1,4 @@
-"""Which scenario `sublet up` plays: checked before anything starts, and refused where nothing is simulated."""
+"""Selects the scenario of `sublet up`: checked before anything starts, and refused if nothing is simulated."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""`live` keeps a simulated host alive in real time, and what it has done in a file for its next life."""
+"""`live` keeps a simulated host alive in real time, and records its progress in a file for the next run."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""A scenario on a host in real time: each step once, when its time has come, also over restarts of the process."""
+"""Plays a scenario on a host in real time: each step once, when it is due, also across restarts of the process."""
 
 import hashlib
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""What commands show of the configuration."""
+"""Output of the configuration commands."""

@@ -1,4 +1,4 @@
-"""What has become of the newest configuration: the nodes that work with it, those that refuse it, and why."""
+"""The state of the newest configuration: the nodes that work with it, those that refuse it, and why."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The chain of `sublet.views.explain.chain` for people: a sentence, then what the pod has, uses and is measured by."""
+"""The chain of `sublet.views.explain.chain` for people: a sentence, then the pod's resources, use and limits."""
 
 from collections.abc import Iterable, Iterator
 from textwrap import wrap

@@ -1,4 +1,4 @@
-"""What the CPU quotas of a pod's containers are, and what decides on their next step."""
+"""The CPU quotas of a pod's containers, and what decides their next step."""
 
 from collections.abc import Iterator
 from typing import Any

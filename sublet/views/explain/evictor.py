@@ -1,4 +1,5 @@
-"""Why a pod was not evicted, and what would evict it: each plugin's order of victims now, every no that was kept."""
+"""Why a pod was not evicted, and what would evict it: each plugin's current order of victims, and all recorded
+refusals."""
 
 from collections.abc import Iterator, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a pod's service says of it, which target is in force, and where both are from."""
+"""A pod's service profile, the target in force, and the source of both."""
 
 from collections.abc import Iterator
 from typing import Any

@@ -1,4 +1,4 @@
-"""The sentence with which `sublet explain pod/NAME` begins: what has become of the pod, how far it is from going."""
+"""The first sentence of `sublet explain pod/NAME`: the state of the pod, and how close it is to eviction."""
 
 import math
 from collections.abc import Mapping, Sequence
