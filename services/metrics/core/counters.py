@@ -26,6 +26,7 @@ _NOT_COUNTED, _NOT_SUPPORTED = "<not counted>", "<not supported>"
 Words = tuple[str, ...]
 _LACKS: Words = ("not supported",)
 _GONE: Words = ("no access to cgroup",)
+_HEADINGS: Words = ("", "Error:")
 _FORBIDDEN: Words = ("perf_event_paranoid", "permission", "not permitted")
 INSTEAD = "or set metrics.perf.enabled: false"
 NO_COUNTERS = (
@@ -106,7 +107,7 @@ def failure_of(complaint: str) -> Failure:
         return Failure(NO_COUNTERS, lasts=True)
     if any(word in words for word in _FORBIDDEN):
         return Failure(NOT_ALLOWED, lasts=True)
-    line = next((line for line in complaint.splitlines() if line.strip()), "it ended without a word")
+    line = next((line for line in complaint.splitlines() if line.strip() not in _HEADINGS), "it ended without a word")
     shown = "".join(sign if sign.isprintable() else "?" for sign in line.strip()[:_MOST_WORDS])
     return Failure(f"perf: {shown}; see what `perf stat -a sleep 1` says there, {INSTEAD}", lasts=True)
 

@@ -1,17 +1,22 @@
 """rama: which indicators are judged, how they steer the size, and what they may not do."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from advisor_world import MakePod, MakeSample
 from hypothesis import given
 from hypothesis import strategies as st
 
 from services.advisor.core.model.figures import Figures, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, Signs, View
+from services.advisor.core.observation.sample_view import view_of
+from services.advisor.core.policy import Demand
 from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.policies.rama import POLICY, RamaSettings, State, judge
+from shared.contracts.sample import PoolReading
 
 BIG = Bounds.of(48, smt=True)
 
@@ -62,6 +67,19 @@ def test_an_indicator_without_target_or_figure_is_not_judged() -> None:
     assert cores(slow) == cores(seen(15.0))
     assert cores(slow, cpi=1.0) > cores(seen(15.0))
     assert cores(seen(15.0), **ONLY_PSI) == 18.75  # no PSI: the canonical estimate
+
+
+def test_what_metrics_counts_of_the_share_pool_is_judged_and_said(sample: MakeSample, pod: MakePod) -> None:
+    def judged(**extra: float) -> Demand:
+        pool = PoolReading(pool="share", cpu_usage_cores=15.0, extra=extra)
+        view = view_of(sample(pod("web", cpu_millis=2000, cpu_usage_cores=15.0), pools=(pool,)), BIG)
+        sized = replace(view, size_cpus=20, region_reserve_cores=4.0)
+        return judge(State(), sized, 0.0, RamaSettings(cpi=1.0))[1]
+
+    slow, uncounted = judged(cpi=2.0), judged()
+    assert slow.cores > uncounted.cores, "not counted is not judged, whatever the target"
+    assert slow.why[0].numbers["cpi / target"] == 2.0
+    assert "cpi / target" not in uncounted.why[0].numbers
 
 
 def test_corrections_add_up_over_time_and_count_by_the_time_that_has_passed() -> None:

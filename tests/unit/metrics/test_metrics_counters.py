@@ -146,10 +146,12 @@ def test_why_perf_has_ended(complaint: str, failure: Failure) -> None:
 
 
 def test_an_unknown_complaint_is_shown_on_one_short_line() -> None:
-    failure = failure_of(f"\n \n\x1b[2Jbad {'x' * 5000}\nmore")
+    failure = failure_of(f"\n \nError:\n\x1b[2Jbad {'x' * 5000}\nmore")
     assert failure.lasts
     assert len(failure.why) < 400
     assert failure.why.isprintable()
+    assert failure.why.startswith("perf: ?[2Jbad x")
+    assert "Too many events" in failure_of("Error:\nToo many events are opened.\n").why
     assert "without a word" in failure_of("").why
 
 
