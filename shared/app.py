@@ -119,8 +119,8 @@ class Runner:
 
     async def _work(self, stop: asyncio.Event) -> int:
         stopping = asyncio.create_task(stop.wait(), name="stop")
-        # Health and `ask` are tasks beside the services, so a service that hangs in an await is still seen and still
-        # answers.
+        # Health and `ask` are tasks separate from the services, so a service that hangs in an await is still seen and
+        # still answers.
         tasks = [asyncio.create_task(self._never_returns(name, app), name=name) for name, app in self.apps.items()]
         tasks += [
             asyncio.create_task(self._beat(), name="heartbeat"),
@@ -185,7 +185,7 @@ class Runner:
         while True:
             for name, app in self.apps.items():
                 health = self._health(name, app)
-                # Before the first input there is no age: a gauge at 0 would say "fresh".
+                # Before the first input there is no age: a gauge at 0 would mean "fresh".
                 if health.input_age_s is not None:
                     telemetry.INPUT_AGE.labels(name, "newest").set(health.input_age_s)
                 wire = self.wires[name]
@@ -230,7 +230,7 @@ class Runner:
         # Kept even if it is refused below: with the next entry the two together may be valid.
         self._newest[entry.key] = entry
         for name in self.apps:
-            # For each service by itself: one that refuses its section keeps no other from taking its own.
+            # For each service separately: one that refuses its section does not keep others from applying theirs.
             good = self._good.setdefault(name, {})
             wanted = [dict(self._newest)]
             if (beside_good := {**good, entry.key: entry}) != wanted[0]:
@@ -254,7 +254,7 @@ class Runner:
         else:
             telemetry.CONFIG_REFUSED.labels(name).inc()
             log.error("config.refused", of=name, revision=entry.revision, why=str(refusal))
-            # Taken without another one that was refused before: that one's refusal stands.
+            # Applied without another one that was refused before, whose refusal stands.
             if self._good[name].get(entry.key) is not entry:
                 self._refusals[name] = ConfigRefusal.of(entry.revision, str(refusal))
         refused = self._refusals.get(name)

@@ -13,7 +13,7 @@ from shared.core.api_kind import ApiKind
 from shared.core.bus.stream_room import Cut
 
 if TYPE_CHECKING:
-    # For the types alone: who works with a port need not load every message.
+    # Only for types: users of a port need not load every message.
     from shared.contracts.bus.subjects import StreamSpec
     from shared.contracts.kube.taint import Taint
     from shared.contracts.pod import Pod

@@ -24,8 +24,8 @@ log = structlog.get_logger()
 SAID_CHARACTERS = 300
 
 
-# One of each kind: all listeners of this process get the same payload one right after the other. What was published
-# here is in it already and is not read at all; messages are frozen, so that services may share one.
+# One per kind: all listeners of this process get the same payload one right after the other. A message published here
+# is in it already and is not decoded at all; messages are frozen, so services may share one.
 _newest: dict[type[Message], tuple[bytes, Message]] = {}
 
 
@@ -135,7 +135,7 @@ class Wire:
 
     def __init__(self, bus: Bus, clock: Clock, *, node: str, service: str) -> None:
         self.bus, self.clock, self.node, self.service = bus, clock, node, service
-        # Lives are told apart, never ordered: a clock that is set back must not make a new one look old.
+        # Boots are compared for equality, never ordered: a clock that is set back must not make a new one look old.
         self.boot_id = uuid.uuid4().hex[:16]
         self.config_rev = 0
         self._seq: dict[type[Message], int] = {}

@@ -127,7 +127,7 @@ class AdvisorApp:
 
     def _accept(self, sample: NodeSample, samples: Newest[NodeSample]) -> bool:
         """Make a sample the newest input; False where it cannot be judged yet."""
-        # CPUs go on and off while the topology was read once; one that it does not know cannot be placed.
+        # CPUs go online and offline, but the topology was read only once; an unknown CPU cannot be placed.
         online = CpuSet.parse(sample.node_reading.online_cpus) & self._topology.all
         bounds = self._choice.bounds(len(online or self._topology.all), smt=self._topology.smt)
         view = view_of(sample, bounds, self._places())

@@ -214,7 +214,7 @@ def choice_of(settings: AdvisorSettings) -> PolicyChoice:
     absent: list[SettingProblem] = []
     outside = outside_policies(known)
     for name in dict.fromkeys((*settings.policies, settings.policy)):
-        # Loaded also where only settings are given for it: a broken wheel is named before somebody selects it.
+        # Load it even if only its settings are given, so that a broken wheel is reported before it is selected.
         if name in outside:
             try:
                 known[name] = load(outside[name])

@@ -108,8 +108,8 @@ class CentralApp:
     def _hear_node(self, received: Received) -> None:
         """Take one heartbeat. A node may speak only for itself; the rate and the size of its messages are bounded."""
         now_s, token = self._clock.monotonic(), received.subject.rpartition(".")[2]
-        # Before anything is parsed: a flood must cost as little as it can. The subject names the node, and the server
-        # has checked that it may use it.
+        # Checked before parsing, because a flood must cost as little as possible. The subject names the node, and the
+        # server has checked that the sender may use it.
         if why := self._too_much(token, now_s):
             telemetry.REFUSED.labels(NAME, Readiness.kind, why).inc()
             return
@@ -145,7 +145,7 @@ class CentralApp:
 
     async def _probe_forever(self) -> None:
         while True:
-            # Under the id of this life: another central's probe must not vouch for this one's connection.
+            # Under this run's id, because another central's probe must not vouch for this connection.
             await self._wire.bus.publish(probe_subject(self._wire.boot_id), b"")
             await self._clock.sleep(self._settings.probe_s)
 
@@ -162,7 +162,7 @@ class CentralApp:
         else:
             reconcile(self._ledger, nodes, now_s)
         for rate in (self._heartbeats, self._config_news):
-            # Rates of nodes that are gone: whoever invents names would fill the memory with them.
+            # Drop the rates of removed nodes; invented names would otherwise fill the memory.
             if len(rate) > len(self._ledger):
                 rate.retain({node_token(node) for node in self._ledger})
         if nodes is not self._placed:
@@ -189,14 +189,14 @@ class CentralApp:
 
     async def _make_room_forever(self) -> None:
         while True:
-            # Without streams there is nothing to make room in, and `ensure` has said why.
+            # Without streams there is nothing to make room in, and `ensure` has reported why.
             if self._leading and not self._streams.failure:
                 await self._streams.make_room()
             await self._clock.sleep(MAKE_ROOM_S)
 
     async def _configure_forever(self) -> None:
         while True:
-            # Also by those who do not lead: who begins to lead knows the file then.
+            # Centrals that do not lead observe it as well, so a new leader knows the file.
             self._config.observe()
             if self._leading and not self._streams.failure:
                 await self._config.reconcile()
@@ -249,7 +249,7 @@ class CentralApp:
             BadConfig: a key or a value cannot be used.
         """
         settings = check(CentralSettings, merge(self._static, section), where=NAME)
-        # Silence that was measured under other bounds says nothing under these.
+        # Silence measured under other bounds says nothing about these.
         if settings.rules != self._settings.rules:
             self._probe = self._probe.restarted(self._clock.monotonic())
         self._settings = settings

@@ -54,7 +54,7 @@ async def run_https(plan: HttpsPlan, common: CommonSettings, raw: Mapping[str, A
     clock, stop, kube = SystemClock(), asyncio.Event(), Kube(common.kubeconfig)
     objects, bus = KubeObjects(kube, clock, manager=plan.manager), LateBus(common, clock, name=plan.name)
     process = plan.build(HttpsParts(objects, clock, settings, f"{common.node}_{uuid.uuid4()}", bus))
-    # Without the bus it answers by what the API server says.
+    # Without the bus it answers from the API server's objects.
     health = HealthServer(healths=lambda: [process.health()], connected=lambda: True)
     try:
         await health.start(common.http_host, common.http_port)

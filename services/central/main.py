@@ -105,7 +105,7 @@ def _access(context: Context, kube: "Kube") -> ClusterAccess:
     from shared.adapters.kube.objects import KubeObjects
 
     objects = KubeObjects(kube, context.clock, manager=MANAGER)
-    # Of this life: a pod that starts anew under the same name must not take its former lease for its own.
+    # Of this run, because a restarted pod of the same name must not take its former lease for its own.
     identity = f"{context.common.node}_{context.wire.boot_id}"
     return ClusterAccess(objects, context.wire, KubeEvictor(kube), identity, kube.close)
 

@@ -70,7 +70,7 @@ class NodeMessages(Generic[M]):
         """Take one message, or refuse it with a reason that is counted. Never raises."""
         kind, now_s, token = self._message.kind, self._clock.monotonic(), received.subject.rpartition(".")[2]
         self._forget(now_s)
-        # Before anything is parsed: a flood must cost as little as it can.
+        # Checked before parsing, because a flood must cost as little as possible.
         if not self._may_speak(token, now_s):
             telemetry.REFUSED.labels(self._service, kind, "too_often").inc()
             return
@@ -95,7 +95,7 @@ class NodeMessages(Generic[M]):
     def _may_speak(self, token: str, now_s: float) -> bool:
         sender = self._senders.get(token)
         if sender is None:
-            # Whoever invents names would fill the memory with their buckets.
+            # The buckets of invented names would fill the memory.
             if len(self._senders) >= MAX_NODES:
                 return False
             sender = self._senders[token] = _Sender(NewestGate(self._bounds.period_s), now_s)

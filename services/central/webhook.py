@@ -45,7 +45,7 @@ def build_webhook(objects: Objects, clock: Clock, settings: WebhookSettings, ide
     secret = ServingSecret(writing, clock, names, WebhookAuthorities(writing, settings.configuration))
     serving = Serving(
         HttpsServer(routes, host=settings.host, port=settings.port), secret, clock,
-        # Before the first list a pod would be answered without its profiles: nobody listens until then.
+        # Before the first list a pod would be answered without its profiles, so the port stays closed until then.
         missing=lambda: mirrors.failure, leading=lambda: leader.leading,
     )  # fmt: skip
     writer = StatusWriter(mirrors, writing, leader, clock, changed)

@@ -66,7 +66,7 @@ class EvictorApp:
         """
         self._samples = await self._context.wire.newest(NodeSample)
         self._allocations = await self._context.wire.newest(Allocation)
-        # A ledger that cannot be used is not the end of the evictor: it goes on judging and tainting.
+        # An unusable ledger is not the end of the evictor: it still judges and taints.
         self._ledger.begin()
         async with asyncio.TaskGroup() as tasks:
             self._evictions.run_in(tasks)
@@ -83,7 +83,7 @@ class EvictorApp:
     def health(self) -> ServiceHealth:
         """Not well without a working ledger or without fresh samples."""
         age_s = self._samples.age_s if self._samples is not None else None
-        # The ledger before the sample: without it nobody is evicted, however fresh the figures are.
+        # The ledger before the sample: without it no pod is evicted, however fresh the figures are.
         why = self._ledger.closed
         if not why and (age_s is None or age_s > self._settings.max_input_age_s):
             why = "no fresh sample"
@@ -150,7 +150,7 @@ class EvictorApp:
         now_s = self._context.clock.monotonic()
         with telemetry.span("evictor.judge", {"sample": sample.seq}):
             findings = self._detectors.evaluate(self._view(sample, now_s))
-            # Before the ledger is touched: a node under pressure keeps new pods away even where nobody can be evicted.
+            # Before the ledger is used: a node under pressure keeps new pods away even if no pod can be evicted.
             self._taint(now_s)
             try:
                 self._detectors.note_relief(findings)

@@ -63,7 +63,7 @@ class Arbiter:
             Unavailable: the ledger does not work; what was begun is in it.
         """
         now_s, busy = given.now_s, {record.intent.plugin for record in given.running}
-        # Asked even when nobody may be evicted: `held_back` and the refusals below name what would have happened.
+        # Runs even if no pod may be evicted: `held_back` and the refusals below name what would have happened.
         ready = self._detectors.ready(now_s, busy)
         for plugin, held in self._detectors.held_back(now_s):
             self._refusals.note(plugin, held, now_s)
@@ -103,7 +103,7 @@ class Arbiter:
         return begun
 
     def _account(self, mode: Mode, given: RoundInput, settings: EvictorSettings) -> Account:
-        # What was only rehearsed has taken nobody away, and must not use up a real budget.
+        # A rehearsal has removed no pod, and must not use up a real budget.
         spent = (one for one in self._journal.spent if one.mode == mode)
         here = (r.pod for r in given.sample.pods if r.pod.phase in ("Pending", "Running") and not r.pod.terminating)
         staying = Counter(pod.owner_key for pod in here if pod.owner_key is not None)
@@ -138,7 +138,7 @@ class Arbiter:
         try:
             # The bucket is written with the intent, in one transaction: a crash in between spends neither or both.
             record = self._journal.begin(request, left)
-        # The ledger has a live intent for this pod after all: it decides, whatever this life remembers.
+        # The ledger has a live intent for this pod after all: it decides, whatever this run remembers.
         except Conflict as error:
             log.warning("eviction.already_under_way", why=str(error))
             return spared_by("live_intent", pod)

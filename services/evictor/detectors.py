@@ -94,7 +94,7 @@ class Detectors:
                 self._fail(state, error)
             # Also after a failure: "unknown" breaks the row, or a pressure of long ago would count as confirmed.
             state.confirmation = state.confirmation.observe(state.finding, view.t_s, self._rules)
-            # What the guards said belongs to its round; a plugin that is calm now spares nobody.
+            # Guards' refusals belong to their round; a plugin that is calm now spares no pod.
             state.refusals = ()
         return {name: state.finding for name, state in self._states.items()}
 
@@ -183,7 +183,7 @@ class Detectors:
         Returns:
             A condition with `left_s`, the seconds until it ends; None: the node is not cooling.
         """
-        # A plugin that only rehearses evicts nobody who could come back.
+        # A plugin that only rehearses evicts no pod that could come back.
         enforcing = [(n, state) for n, state in self._states.items() if state.settings.mode == "enforce"]
         left_s, name = max(
             (

@@ -154,7 +154,7 @@ def enabled_plugins(settings: EvictorSettings) -> dict[str, Configured]:
     absent = [unknown(name, [*own, *outside]) for name in given if name not in own and name not in outside]
     checks = [partial(_configured, name, plugin, given.get(name, {})) for name, plugin in own.items()]
     found = all_of(*checks, problems=absent)
-    # Only those with a section are imported: installing a wheel runs none of its code here.
+    # Only plugins with a section are imported: installing a wheel runs none of its code here.
     for name in sorted(settings.plugins.keys() & outside.keys()):
         found.append(_outside(outside[name], settings.plugins[name], [c.plugin.name for c in found]))
     return {c.plugin.name: c for c in found if c.settings.enabled}

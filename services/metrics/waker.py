@@ -80,7 +80,7 @@ class Waker:
         self._timer = asyncio.get_running_loop().call_later(delay_s, self._on_timer)
 
     def _on_timer(self) -> None:
-        # Pressure or a timer may come after the pass was decided, and before the task that waits for it is woken.
+        # Pressure or a timer may arrive after the pass was decided, and before the waiting task runs.
         if self._news.done():
             return
         try:

@@ -119,11 +119,12 @@ class QrmApp:
         if found is None:
             return
         left_s = self._ports.lease.left_s() if self._ports.lease else 0.0
-        # `_renew` has let it run for one poll more than the advice: taken as the advice's, each restart would add one.
+        # `_renew` has extended the lease by one poll beyond the advice: if that counted as the advice's, each restart
+        # would add one.
         left_s = max(0.0, left_s - self._settings.poll_s)
         self._state = QrmState(
-            # Received long ago, so that it counts as "held" at most, and only for as long as the
-            # lease on the disk says.
+            # Treated as received long ago, so it counts as "held" at most, and only for as long as the lease on disk
+            # says.
             active=ActiveAdvice(found.advice, _LONG_AGO_S, now_s + left_s),
             reserve=CpuSet.parse(found.pools.get(RESERVE, "")),
             held={uid: CpuSet.parse(cpus) for uid, cpus in found.pods.items()},
@@ -184,7 +185,7 @@ class QrmApp:
 
     async def _observe_and_act(self, fresh: ActiveAdvice | None) -> None:
         now_s = self._clock.monotonic()
-        # First of all: a pass that fails halfway is tried again after a period, and not at once for ever.
+        # First: a pass that fails halfway is retried after a period, and not at once without end.
         self._verify_at_s = now_s + self._settings.period_s
         # Before the pods are read: one that comes during the pass makes the mark differ, and leads to another pass.
         mark, pods = self._mark_now(), self._inventory.pods
@@ -268,7 +269,7 @@ class QrmApp:
             self._ports.raise_own_weight()
             wanted = self._group_settings(decision)
             return groups.apply(arrangement, pods, wanted, now_s, self._settings.verify_s), []
-        # Nobody lets them fall any more, so they must not stay raised.
+        # Nothing lowers them any more, so they must not stay raised.
         self._restorer.end_quotas(pods)
         if self._switch.observes and self._mode_is_known():
             self._restorer.restore(pods, now_s)

@@ -58,7 +58,7 @@ def restore(common: CommonSettings, *, patience_s: float) -> tuple[Problem, ...]
         groups = CgroupGroups(
             CgroupWriter(cgroups, layout.top), machine, layout, ResctrlTree(common.host_root), _record(common)
         )
-        # What cannot be read is given back as far as it may have been written.
+        # What cannot be read is restored as far as it may have been written.
         with suppress(Refused, OSError):
             groups.resume()
         problems = groups.restore(pods.pods(), at_once=True)
@@ -100,7 +100,7 @@ def build(context: Context) -> App:
         pins = KernelPins(cgroups, layout, pod_source(common)).read
     machine = _machine(common, cgroups, pins)
     lease = None
-    # The simulator's tree of files has no processes whose CPUs somebody would have to take back.
+    # The simulator's file tree has no processes whose CPUs would have to be restored.
     if settings.keeper and common.substrate != "sim":
         # In a cluster it is a container of the agent's pod.
         lease = LeaseClient(common.state_dir, common.host_root, layout.top, resident=in_pod)

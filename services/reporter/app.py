@@ -90,11 +90,11 @@ class ReporterApp:
         while True:
             # Also without a new one: health, usage and ages move by themselves.
             await allocations.next(self._settings.tick_s)
-            # A reconfiguration may name more services; those that are heard already are not subscribed again.
+            # A reconfiguration may add services; existing subscriptions stay.
             for service in self._settings.services:
                 await self._listen(service)
-            # Before the report: writing to the API server may take long, and central must not take
-            # this node for silent meanwhile.
+            # Before the report, because writing to the API server may take long, and central must not take this node
+            # for silent.
             await self._heartbeat()
             await self._report()
             self._keep_past()
@@ -133,7 +133,7 @@ class ReporterApp:
             return
         ready = all(health.ok for health in self._services)
         readiness = self._wire.stamp(Readiness, ready=ready, mode=mode, services=self._services)
-        # Only what was sent counts as said: else a change would be lost with the bus.
+        # Only a sent message counts as published; otherwise a change would be lost with the bus.
         if await self._wire.publish(readiness):
             if not same:
                 failing = [f"{h.service}: {h.why}" for h in self._services if not h.ok]
@@ -146,7 +146,7 @@ class ReporterApp:
             return
         now = self._clock.monotonic()
         view, since_written_s, refresh_s = self._view(now), now - self._written_at, self._settings.refresh_s
-        # Before the write: on the bus a fall is heard at once, however slow the API server is.
+        # Before the write: on the bus a fall arrives at once, however slow the API server is.
         await self._cluster.say_offer(view, self._sample.age_s if self._sample else None)
         if self._judged is not None and self._written is not None and since_written_s < refresh_s:
             self._judged = self._judged.passed_over(view, self._fields, self._written, now)
@@ -192,7 +192,7 @@ class ReporterApp:
         seen = sample.value if sample and sample.within(settings.max_sample_age_s) else None
         if applied and seen:
             await self._statuses.write(statuses_to_write(seen, applied), self._clock.monotonic())
-        # Switched off while the write had no answer: what became of it is nobody's concern any more.
+        # Switched off while the write was pending: its result no longer matters.
         if not self._settings.resource_status:
             self._statuses.stop()
 
@@ -205,8 +205,8 @@ class ReporterApp:
     def _view(self, now_s: float) -> FieldView:
         allocation, sample, settings = self._allocation, self._sample, self._settings
         applied = allocation.value if allocation else None
-        # An old allocation stays in the object, for it is still in force; that nothing new comes is
-        # said by a condition.
+        # A stale allocation stays in the object, because it is still in force; a condition reports that nothing new
+        # arrives.
         fresh = bool(allocation and allocation.within(settings.max_allocation_age_s))
         seen = self._colocation_input()
         mid = self._mid.smoothed(seen, now_s)

@@ -134,7 +134,7 @@ async def _unless_stopped(connect_bus: Connect, stop: asyncio.Event) -> Bus | No
         return await connecting if connecting.done() else None
     finally:
         for task in (connecting, stopping):
-            # Both, whichever won: a connection attempt that is not cancelled would go on for `connect_timeout_s`.
+            # Both, whichever ended first: an uncancelled connection attempt would continue for `connect_timeout_s`.
             task.cancel()
         await asyncio.gather(connecting, stopping, return_exceptions=True)
 

@@ -50,7 +50,7 @@ class IntentStream:
                     continue
                 if self._yields_to(last):
                     raise
-                # What is there is over or nobody's order: publish again, behind it.
+                # The existing intent is over or invalid: publish again, after it.
                 after = last.sequence
             else:
                 return stored.sequence

@@ -37,7 +37,7 @@ def event_message(event: EvictionEvent, headers: Mapping[str, str] = {}) -> Outg
 
 def under_another_id(message: Outgoing, error: IdTaken) -> Outgoing:
     """The message under a new id; that somebody has used its own for another message is counted and logged."""
-    # "gone": the stream has had this very id and has let its message go, so nobody is known to have used it wrongly.
+    # "gone": the stream has seen this very id and has dropped its message, so misuse by another sender is not proven.
     if error.reason != "gone":
         telemetry.IDS_TAKEN.inc()
         log.error("message.id_taken", fact=message.fact_id, why=str(error))
@@ -56,6 +56,6 @@ async def send(bus: Bus, message: Outgoing, rename: Rename, *, budget_s: float) 
         )
     except IdTaken as error:
         rename(message, error)
-        # Not repeated at once: whoever sends events in order begins again at this one.
+        # Not repeated at once: a sender of ordered events restarts at this one.
         raise Unavailable(str(error), reason="id_taken") from error
     return stored.sequence

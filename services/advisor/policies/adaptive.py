@@ -75,7 +75,7 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     _, by_rule = canonical.judge(None, view, now_s, CANONICAL)
     need = tenants_need(view, used_cores)
     measured = need.measured_cores
-    # Nobody is there who could need anything: that is known, and no reason to distrust the forecast.
+    # No tenants need anything: this is known, and no reason to distrust the forecast.
     if idle := measured is None and not view.of("shared_cores"):
         measured = pool_need_cores(view)
     if not view.fresh or measured is None:
@@ -83,7 +83,8 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     wanted, cpus = _wanted_cores(measured, view), view.bounds.cpus
     observed_s = state.learned_s
     state = state.observe(wanted, now_s, cpus, settings.rules)
-    # An empty node says nothing of the tenants to come: their first minutes are canonical's, however long it was empty.
+    # An empty node says nothing about future tenants: canonical decides in their first minutes, however long it was
+    # empty.
     if idle:
         state = replace(state, learned_s=observed_s)
     forecast = state.last
@@ -92,10 +93,11 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     cold = state.learned_s < settings.cold_start_s
     if cold and not idle:
         by_rule = _with_caution(by_rule, view.region_reserve_cores, settings.margin_factor)
-    # Whoever decides, what is known counts, for canonical may be less. A guess does not: canonical has its own reserve.
+    # What is known counts whichever policy decides, because canonical may ask for less. A guess does not count:
+    # canonical has its own reserve.
     bound = _young_bound_cores(forecast, state.learned_s / settings.cold_start_s) if cold else forecast.bound_cores
     bound = max(wanted, min(bound, cpus)) + need.asked_cores
-    # Not where nobody is there: canonical's reserve is enough, and the first one to come must not lower the demand.
+    # Not on an empty node: canonical's reserve is enough there, and the first tenant to come must not lower the demand.
     if not idle:
         by_rule = replace(by_rule, cores=max(by_rule.cores, bound - view.region_reserve_cores))
     numbers = _numbers(state, forecast, need.asked_cores)

@@ -107,7 +107,7 @@ def judge(last: SuppressState, view: View, now_s: float, settings: KoordinatorSe
         cores = base.cores
         quota = _quota_cores(last, view, budget / MILLIS, now_s)
     else:
-        # The tenants' use is added as it is: in milli-cores of the budget a small request would be rounded away.
+        # Add the tenants' use unrounded: in milli-cores of the budget, a small request would be rounded away.
         others_millis = use.cpus * MILLIS - budget - _millis(use.tenants + use.elsewhere)
         cores = max(base.cores, use.tenants + others_millis / MILLIS - view.region_reserve_cores)
     why = Reasons(lambda: (_reason(use, view, budget, settings), *base.why))

@@ -57,7 +57,7 @@ class Companions:
             return
         try:
             await self._objects.create(self._kind, {"metadata": change, "spec": {}})
-        # A mirror may be behind: it was made by the life before, or by somebody else. The next pass compares it.
+        # The mirror may be behind: a former leader or another client created it. The next pass compares it.
         except Conflict:
             log.info("companion.there_already", kind=self._kind.kind, node=name)
 

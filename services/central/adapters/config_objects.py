@@ -38,7 +38,7 @@ class ConfigObjects:
         Raises:
             SubletError: the API server is away or refuses, or another one leads.
         """
-        # With its UID: somebody may have made a new one under the same name since it was read.
+        # With its UID, because the object may have been recreated under the same name since it was read.
         await self._objects.delete(kind, seen.target.name, seen.target.namespace, uid=seen.uid)
         log.info("config.expired", kind=kind.kind, object=seen.target.key)
 

@@ -105,7 +105,7 @@ class NodeEntries:
             self._settled[node] = (sources, strategies)
             return
         self._settled.pop(node, None)
-        # The bucket asks nobody: unlike objects, entries have no gate of their own.
+        # The bucket checks no leadership: unlike objects, entries have no gate of their own.
         self._leader.require()
         revision = await self._bus.put(CONFIG_BUCKET, key, value)
         # Only after the write: one that failed is compared and tried again.

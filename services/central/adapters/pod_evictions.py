@@ -125,7 +125,7 @@ class AnnouncedEvictions:
     ) -> None:
         self._bus, self._clock, self._leader, self._cause = bus, clock, leader, cause
         self._procedure = EvictionProcedure(evictor, "central")
-        # Whoever else has an intent for the pod goes first: the next pass begins anew, behind it.
+        # Another writer's intent for the pod takes precedence: the next pass starts again after it.
         self._intents = IntentStream(bus, under_another_id, yields_to=lambda _received: True)
         self._events = _EventsOnce(bus)
         self._going: dict[str, tuple[str, Pod]] = {}

@@ -32,7 +32,7 @@ class KubeReclaimedPods:
         Raises:
             Unavailable: the API server is away, or another one leads.
         """
-        # Emptied first: of a node whose list fails nothing is known, and nobody there is evicted.
+        # Cleared first: if a node's list fails, its pods are unknown, and none of them is evicted.
         self._pods, self._agents = {}, set()
         self._listing.retain(nodes)
         await self._listing.each(nodes, self._read_one)

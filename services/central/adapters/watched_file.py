@@ -28,7 +28,7 @@ class WatchedFile:
             signature = (there.st_mtime_ns, there.st_size, there.st_ino)
             if signature == self._seen:
                 return None
-            # Before reading: a file that cannot be read is said once, and looked at again when it has changed.
+            # Set before reading: an unreadable file is reported once, and read again when it has changed.
             self._seen = signature
             return self.path.read_text(encoding="utf-8")
         except FileNotFoundError:

@@ -95,7 +95,8 @@ class ClockBoundsController:
         try:
             await self._objects.patch(AUTOSCALERS, due.change.document(seen, version))
         except Refused as refusal:
-            # Such as a least of 0 where the feature is off: said on the object, which else would not tell.
+            # For example a least of 0 where the feature is off: report it on the object, which would otherwise not show
+            # it.
             told = change_to_refused(seen, str(refusal))
             if told is not None and due.change.bounds is not None:
                 await self._objects.patch(AUTOSCALERS, told.document(seen, version))

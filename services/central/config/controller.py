@@ -81,7 +81,7 @@ class ConfigController:
         """Run pass after pass until cancelled; a pass that fails is logged and tried again."""
         while True:
             await self._until_due()
-            # Changes come in crowds (a rollout, a resync): what comes meanwhile is one pass.
+            # Changes come in bursts (a rollout, a resync); those that arrive meanwhile are handled in one pass.
             await self._clock.sleep(self._settings.settle_s)
             # After the pause and before the look: what changes during the pass leads to another one.
             self._changed.clear()
@@ -117,7 +117,7 @@ class ConfigController:
         try:
             view, now = self._observe(nodes, companions[CNCS]), utc(self._clock.wall())
             await self._act(plan_configs(view, now), view, now)
-            # Seldom: each orphan costs a question to the API server, and nobody waits for its end.
+            # Rarely, because each orphan costs a request to the API server, and no user waits for its deletion.
             if self._clearing_is_due():
                 for kind, there in companions.items():
                     await self._ports.companions[kind].clear(nodes, there)
@@ -156,7 +156,7 @@ class ConfigController:
         statuses = plan_statuses(plan, count_applied(plan, applied), now)
         for write in statuses.writes:
             await self._ports.objects.write_status(write.kind, (write.namespace, write.name), write.status)
-        # New ones only: the object's status says it for as long as it lasts.
+        # Only new ones, because the object's status reports it for as long as it lasts.
         for name in sorted(statuses.refused.keys() - self.refused.keys()):
             log.error("config.refused", object=name, why=statuses.refused[name])
         self.refused = {**statuses.refused, **(self._ports.slo.refused if self._ports.slo else {})}

@@ -44,7 +44,7 @@ def config_of(document: object, *, known: Sequence[str]) -> dict[str, Any]:
     Raises:
         BadConfig: not a mapping of known sections to mappings, or a value that JSON cannot say.
     """
-    # An empty file is a configuration that says nothing: defaults hold.
+    # An empty file is a valid configuration: defaults apply.
     if document is None:
         return {}
     if not isinstance(document, Mapping):

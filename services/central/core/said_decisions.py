@@ -33,7 +33,7 @@ class SaidDecisions:
         key = (decided.area, decided.about)
         self._said.pop(key, None)
         if len(self._said) >= MAX_OBJECTS:
-            # Dictionaries keep the order in which things were said: the oldest goes.
+            # Dictionaries keep insertion order: the oldest entry goes.
             del self._said[next(iter(self._said))]
         self._said[key] = decided, now_s
 
@@ -41,7 +41,7 @@ class SaidDecisions:
         """Forget a decision that was lost, so that the next pass repeats it."""
         key = (decided.area, decided.about)
         known = self._said.get(key)
-        # What was decided since then is on its way.
+        # A newer decision is already on its way.
         if known is not None and known[0] is decided:
             del self._said[key]
 

@@ -75,12 +75,12 @@ class Leader:
                 if self.leading and task is None:
                     log.info("lease.taken", epoch=self.epoch, identity=self._identity)
                     task = asyncio.create_task(work(), name="central-leading")
-                # Waited for: what is under way has ended before anybody may say that this one does not lead.
+                # Awaited, so that work in progress has ended before this central is reported as not leading.
                 elif not self.leading and task is not None:
                     log.warning("lease.lost", holder=self.holder, why=self.failure)
                     await _ended(task)
                     task = None
-                # It works for ever: an end is a fault, and the process ends with it so that another one leads.
+                # Work never ends by itself: an end is a fault, and the process ends with it so that another one leads.
                 elif task is not None and task.done():
                     task.result()
                     raise SubletError("the leader's work ended by itself", reason="dead_task")
@@ -121,14 +121,14 @@ class Leader:
         spec = lease.get("spec") or {}
         self._note(lease, asked_at_s, mine=False)
         mine = spec.get("holderIdentity") == self._identity
-        # Somebody else has it, whatever this one believed of its own deadline.
+        # Another one has it, whatever this one believed about its own deadline.
         if not mine and not self._free(spec, asked_at_s):
             self._held_until_s = float("-inf")
             return
         # Grows with each change of hands alone: a holder that renews keeps its epoch, and with it the
         # right to its decisions.
         epoch = int(spec.get("leaseTransitions") or 0) + (not mine)
-        # With the version that was read: of two who find it free at once the API server lets one in.
+        # With the version that was read: of two that find it free at once the API server admits one.
         meta = {"name": name, "namespace": namespace, "resourceVersion": lease["metadata"]["resourceVersion"]}
         written = await self._objects.patch(LEASES, {"metadata": meta, "spec": self._spec(epoch, fresh=not mine)})
         if written is not None:
@@ -184,7 +184,7 @@ class Leader:
 
     async def release(self) -> None:
         """Release the lease, so that another central takes over at once; if that fails, it expires by itself."""
-        # First of all here: from this line on nothing of this one's is written, whatever becomes of the call.
+        # First: from this line on this central writes nothing, whatever the result of the call.
         held, self._held_until_s = self.leading, float("-inf")
         if not held or self._observed is None:
             return

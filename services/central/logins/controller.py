@@ -73,8 +73,8 @@ class LoginController:
         except (Refused, Unavailable) as refusal:
             telemetry.REFUSED.labels(NAME, "login", refusal.reason).inc()
             log.warning("login.refused", kind=asked.kind, reason=refusal.reason, why=str(refusal))
-            # An answer also where the API server is away: the leaf hears "no" at once and tries
-            # again, instead of a timeout at the hub.
+            # Answer even if the API server is away: the leaf is refused at once and retries, instead of a timeout at
+            # the hub.
             return self._signed(answer_claims(asked, refused=str(refusal)))
         telemetry.TAKEN.labels(NAME, "login").inc()
         log.info("login.taken", of=node)

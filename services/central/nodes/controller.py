@@ -84,7 +84,7 @@ class NodeController:
 
     async def _reconcile(self) -> None:
         """One pass: observe, decide, then validate and act node by node."""
-        # Before the view is looked at: what was evicted is told also where nothing more may be done.
+        # Before the view is checked: what was evicted is published even if nothing more may be done.
         await self._ports.evictions.report_gone()
         if not self._is_current():
             return
@@ -93,10 +93,11 @@ class NodeController:
         on_sale = [name for name in view.others if view.nodes[name].offered and withdrawn(view.judged[name])]
         self._withdrawing.retain(on_sale)
         self._acting.retain(view.judged)
-        # First what harms nobody: no new reclaimed pods for silent nodes, whatever the guards say of the rest.
+        # First what harms no one: no new reclaimed pods for silent nodes, whatever the guards say about the rest.
         await self._withdrawing.each(on_sale, partial(self._withdraw, view))
         await self._ports.conditions.write_changed(view)
-        # Asked of the API server in each pass, and only for the few nodes that may lose some: a mirror may be behind.
+        # Read from the API server in each pass, only for the few nodes that may lose some, because a mirror may be
+        # behind.
         await self._ports.pods.read([name for name in view.others if view.may_lose_pods(name, self._rules)])
         self._planned, bucket = self._decide(view)
         # Saved before anything is done: a crash in between spends a token for nothing, and never the other way round.
@@ -220,7 +221,7 @@ class NodeController:
 
 def _tokens(text: str | None) -> float:
     try:
-        # At most one, and none where it is not known: whoever edits the annotation cannot make central act faster.
+        # At most one, and none if unknown, so that editing the annotation cannot speed central up.
         return max(0.0, min(1.0, float(text or 0)))
     except ValueError:
         return 0.0

@@ -149,7 +149,7 @@ class RecommendationController:
             await self.begin()
             self._subscription = await self._intake.listen(self._ports.bus)
         mirrors = self._ports.mirrors
-        # Whoever names another recommender has one: its objects are not ours to write.
+        # An object that names another recommender has one, and is not ours to write.
         mine = {seen.path: seen for seen in mirrors.recommends.objects.values() if not seen.foreign}
         self._ledger.follow({seen.uid: key for seen in mine.values() if (key := _workload(seen))})
         uids = {seen.uid for seen in mine.values()}

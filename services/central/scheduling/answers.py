@@ -141,7 +141,7 @@ class ExtenderAnswers:
         return request.reply(fits)
 
     def _looking(self, pod: Mapping[str, Any], now: Now) -> Looking:
-        # While pods that were given a node are not seen, none that was let onto one may be forgotten.
+        # While pods with a node are not visible, no accepted pod may be forgotten.
         if self._mirrors.follows_pods:
             self._reservations.expire(now.monotonic_s)
         return self._judge.looking(pod_asked(pod))

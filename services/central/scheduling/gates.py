@@ -93,7 +93,7 @@ class GateController:
         return release(GATE, pods, {name: amount - coming[name] for name, amount in free.items()})
 
     async def _release(self, pod: GatedPod) -> bool:
-        # Gates only ever become fewer, and this was the last one: so an empty list takes nobody else's away.
+        # Gates are only ever removed, and this was the last one, so an empty list removes no gate of others.
         metadata = {"name": pod.name, "namespace": pod.namespace, "uid": pod.uid}
         try:
             there = await self._objects.patch(PODS, {"metadata": metadata, "spec": {"schedulingGates": None}})

@@ -21,7 +21,7 @@ class PlacementLog:
     def filtered(self, pod: PodSeen, judged: Mapping[str, JudgedNode]) -> None:
         """A pod was held against nodes."""
         placement = SoughtPlace(pod, judged)
-        # Nobody asks for scores of one node.
+        # Scores of a single node are of no use.
         if placement.fits > 1:
             self._filtered = placement
         else:
@@ -37,5 +37,5 @@ class PlacementLog:
         try:
             self._decisions.say(placement.decided())
         except ValidationError:
-            # A name that no API server takes: whoever sent it is no scheduler, and nobody will ask about that pod.
+            # No API server accepts this name: the sender is no scheduler, and no user will ask about that pod.
             return

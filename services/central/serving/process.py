@@ -66,7 +66,8 @@ class HttpsProcess:
                 log.error("process.died", task=task.get_name(), exc_info=task.exception())
             if not died:
                 self._leaving = True
-                # Before the wait, in which another replica may lead already; its own task would take it back.
+                # Before the wait, in which another replica may lead already; its own task would acquire the lease
+                # again.
                 await end_tasks([leading])
                 await self._leader.release()
                 await self._clock.sleep(LEAVE_S)

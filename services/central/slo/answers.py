@@ -57,7 +57,7 @@ class SloConfigAnswers:
         if self._reading is not None and not self._reading.done():
             _lost("not_read")
             return BUSY, b"another ConfigMap is being read; send it again"
-        # Beside the loop: pods are answered for meanwhile. A thread does not end with who waits for it, hence `shield`.
+        # In a thread, so that pods are answered meanwhile. A thread does not end with its waiter, hence `shield`.
         self._reading = asyncio.create_task(asyncio.to_thread(_review, text))
         try:
             review = await asyncio.shield(self._reading)

@@ -146,7 +146,7 @@ class PoolPass:
         node, marks = objects.nodes[move.node], objects.seen.marks
         if not move.changes_side and marks.taints.of(move.role) in node.taints:
             return EntryStep("enter", move.why), ()
-        # From the API server itself: by a mirror that is behind, a node might look empty.
+        # From the API server itself: in a mirror that is behind, a node might look empty.
         there = await self._ports.writer.pods(move.node)
         leaving = unwelcome([one.seen for one in there], move.role, marks)
         limit_s = self._settings.give_back_limit_s if move.role in ONLINE else self._settings.empty_limit_s

@@ -56,7 +56,7 @@ class Announcer:
         message = self._ledger.outgoing(intent.intent_id)
         if message is None:
             raise Unavailable(f"intent {intent.intent_id} is not in the ledger", reason="ledger")
-        # Expecting 0, "nothing yet", costs no read in the usual case; the stream says when it was wrong.
+        # Expecting 0, "nothing yet", costs no read in the usual case; the stream reports if it was wrong.
         return await self._stream.append(message, after=0, budget_s=within_s)
 
 
@@ -68,5 +68,5 @@ def _foreign_and_live(received: Received, now: datetime) -> bool:
     other = read_intent(received.subject, received.data)
     if isinstance(other, RefusedMessage):
         return False
-    # Its deadline bounds it: a central that has died in between must not block this node for ever.
+    # Its deadline bounds it: a central that has died in between must not block this node forever.
     return other.epoch > 0 and (now - other.sent_at).total_seconds() <= other.deadline_s

@@ -115,7 +115,7 @@ class Executor:
             return record
 
     async def _announce(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
-        # Right after a long absence: the pressure that asked for it is not the one of now.
+        # Right after a long absence the pressure behind the intent is not the current one.
         if record.expired(self._clock.monotonic()):
             self._announcer.discard(record)
             return self._written(record, rulings.too_late(record.intent))
@@ -163,7 +163,7 @@ class Executor:
 
     async def _watch(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
         """Wait until this UID is gone: an accepted call promises an eviction, only a missing pod proves it."""
-        # Counted from the acceptance in the ledger: a restart does not give the pod its time anew.
+        # Counted from the acceptance in the ledger, so a restart does not restart the pod's time.
         since_s = self._clock.monotonic() if record.accepted_at_s is None else record.accepted_at_s
         time_s, lookups = watch_time_s(record.intent.grace_s), 0
         while True:

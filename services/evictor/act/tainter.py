@@ -44,7 +44,7 @@ class Tainter:
         self._conditions = self._conditions.observe(
             findings, t_s, transition_s=transition_s, max_input_age_s=max_input_age_s
         )
-        # Only what stands decides on taints: figures that move within a condition need no write.
+        # Only the conditions decide about taints: figures that change within a condition need no write.
         if self._conditions.held.keys() != before:
             self._news.set()
 

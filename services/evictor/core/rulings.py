@@ -51,10 +51,10 @@ def after_dry_run(intent: EvictionIntent, call: Call, *, expired: bool) -> Rulin
 def while_settling(standing: str, evidence: Evidence, *, expired: bool) -> Ruling:
     """Return what follows a call with an unknown outcome; only a pod that still runs is evicted again."""
     calls = (Call("lookup", standing),)
-    # Whoever made it go, an eviction of this UID needs no second call.
+    # Whatever made it leave, an eviction of this UID needs no second call.
     if standing in ("gone", "terminating"):
         return Ruling("accepted", calls=calls)
-    # `failed` and not `cancelled`: a call was made, and nobody knows whether it still takes effect.
+    # `failed` and not `cancelled`: a call was made, and may still take effect.
     if expired:
         detail = f"the outcome of the call is not known and the pod is {standing} after the deadline"
         return Ruling("failed", detail, calls)

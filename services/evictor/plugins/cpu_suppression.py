@@ -65,7 +65,7 @@ def evaluate(
     supply = _supply(view)
     if supply is None:
         return SuppressionMemory(), "unknown"
-    # Nobody knows how the pods fared in between: a gap must not count as suppression.
+    # The state of the pods in between is unknown: a gap must not count as suppression.
     if memory.seen_at_s is not None and view.t_s - memory.seen_at_s > settings.longest_gap_s:
         memory = SuppressionMemory()
     claims = [_claim(r.pod) for r in view.pods if r.pod.qos == "reclaimed_cores" and not r.pod.terminating]

@@ -98,7 +98,7 @@ def near(view: View, settings: MemoryPressureSettings) -> MemoryShortage | None:
 def _advance(memory: MemoryRows, reading: CombinedReading, view: View, settings: MemoryPressureSettings) -> MemoryRows:
     t_s = view.t_s
     since = None if memory.stepped_at_s is None else t_s - memory.stepped_at_s
-    # After a gap the rows begin anew: steps that nobody saw are no steps in a row.
+    # After a gap the rows restart, because unobserved steps are not consecutive.
     if since is None or are_lost(since, settings.period_s, view.max_gap_s):
         return MemoryRows(RowCounters().counted(reading, settings.limits, settings.period_s), t_s)
     # A sample between two steps may end a row, but not lengthen it, however many samples come.

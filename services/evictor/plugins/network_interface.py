@@ -53,7 +53,7 @@ def evaluate(
 ) -> tuple[DownCards, CardsDown | Silence]:
     """Track since when each card has been down. A card without a figure is not down: absent is not zero."""
     up = view.sample.node_reading.nic_up
-    # Nothing is seen, so no card may count as down for the time until the next figure: every clock begins anew.
+    # Nothing is observed, so no card may count as down for the time until the next figure: every clock restarts.
     if not up:
         return DownCards(), "unknown"
     # Between samples that far apart a card may have been up.

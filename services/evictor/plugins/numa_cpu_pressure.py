@@ -97,7 +97,7 @@ def evaluate(rings: Rings, view: View, settings: NumaCpuPressureSettings) -> tup
             {pod.key: view.evicted_by_window_h.get(pod.uid, {}) for pod, _, _ in bound},
         ),
     )
-    # The ring is of the past: where usage has fallen by now, nobody goes for it.
+    # The ring describes the past: if use has fallen by now, no pod is evicted for it.
     if found is None or now[f"numa/{found.fullest}"] <= settings.rule.line:
         return rings, "calm"
     usage_of = {pod.uid: usage for pod, _, usage in bound}

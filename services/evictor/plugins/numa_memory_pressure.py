@@ -114,7 +114,7 @@ def _advance(
             numa: action(memory.counts.get(numa, 0), free[numa], marks[numa], patience)
             for numa in sorted(marks.keys() & free.keys(), key=numa_order)
         }
-    # After a gap nobody knows whether the shortage went on: what was counted was not "in a row".
+    # After a gap it is unknown whether the shortage continued, so the counted steps were not consecutive.
     lost = are_lost(since_s, settings.period_s, view.max_gap_s)
     counts, actions = judge({} if lost else memory.counts, free, marks, patience)
     return NumaRows(counts, view.t_s), actions

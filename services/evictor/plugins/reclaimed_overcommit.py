@@ -54,7 +54,7 @@ def _share(pressure: Pressure) -> float:
     """Return how much of the threshold is used up."""
     if pressure.observed <= 0:
         return 0.0
-    # Where nothing is offered, any request is beyond the threshold, whatever the ratio.
+    # If nothing is offered, any request exceeds the threshold, whatever the ratio.
     return pressure.observed / pressure.threshold if pressure.threshold > 0 else math.inf
 
 

@@ -84,7 +84,7 @@ def evaluate(
     free, total, scale = node.memory_free_bytes, node.memory_total_bytes, node.watermark_scale_factor
     if free is None or total is None or scale is None:
         return ShortageClocks(), "unknown"
-    # What nobody saw must not count as lasting pressure.
+    # Unobserved time must not count as lasting pressure.
     if view.t_s - clocks.read_at_s > settings.longest_gap_s:
         clocks = ShortageClocks()
     clocks, action = judge(clocks, _reading(view), total, scale, settings.limits)

@@ -96,7 +96,7 @@ class IntentJournal:
         """Write the next step of an intent, and return its new record."""
         now_s = self._wire.clock.monotonic()
         record = record.follow(step, detail=detail, now_s=now_s)
-        # "requested" has no event: nothing has happened to the pod yet that anybody could have seen.
+        # "requested" has no event, because nothing visible has happened to the pod yet.
         outgoing = (self._event(record),) if step in PHASE_OF_STEP else ()
         before = self.record_of(record.intent.plugin)
         # In the same transaction as the step: cooling must not be forgotten by a crash between the two.
@@ -127,7 +127,7 @@ class IntentJournal:
         if record.step in PHASE_OF_STEP:
             telemetry.EVICTIONS.labels(intent.plugin, PHASE_OF_STEP[record.step]).inc()
         elapsed_s = self._wire.clock.monotonic() - record.opened_at_s
-        # After a reboot the monotonic clock begins anew, and a span across it is unknown.
+        # After a reboot the monotonic clock restarts, and a span across it is unknown.
         if elapsed_s >= 0:
             telemetry.EVICTION_SECONDS.labels(record.step).observe(elapsed_s)
         log.info(

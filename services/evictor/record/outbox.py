@@ -54,7 +54,8 @@ class Outbox:
         """Send for as long as the evictor lives; trouble with bus or ledger only delays."""
         while True:
             await self._news.wait()
-            # Before the work: what is written meanwhile sets it again and is not left lying until the next eviction.
+            # Cleared before the work: a message written meanwhile sets it again, and does not wait for the next
+            # eviction.
             self._news.clear()
             try:
                 await self._send_all()
@@ -64,7 +65,7 @@ class Outbox:
                 self._news.set()
 
     async def _send_all(self) -> None:
-        # What waits at the start may have been sent by the life before, which ended before it could write that down.
+        # Messages waiting at the start may have been sent by the previous run, which ended before it could record that.
         if self._left_over is None:
             self._left_over = {message.fact_id for message in self._ledger.waiting(ALL)}
         while waiting := self._ledger.waiting(AT_ONCE):
@@ -84,18 +85,19 @@ class Outbox:
         now_s = self._clock.monotonic()
         if self._head[0] != message.fact_id:
             self._head = (message.fact_id, now_s)
-        # The stream forgets an id after its window: from here on only a look tells whether an earlier try was stored.
+        # The stream forgets an id after its window: from then on only a read tells whether an earlier attempt was
+        # stored.
         if now_s - self._head[1] > SAFE_TO_REPEAT_S:
             left_over.add(message.fact_id)
-            # What was read before that try cannot show what the try has stored.
+            # What was read before that attempt cannot show what the attempt has stored.
             self._stored.pop(message.subject, None)
         if message.fact_id in left_over:
-            # Id and body: somebody else may have used the id for a message of his own.
+            # Id and body, because another sender may have used the id for its own message.
             found = (await self._stored_on(message.subject)).get((message.msg_id, message.body))
             if found is not None:
                 return found
-        # Where its id is taken the whole queue pauses and begins again at this message: to go on would let later events
-        # overtake it.
+        # If its id is taken, the whole queue pauses and restarts at this message; otherwise later events would overtake
+        # it.
         return await send(self._bus, message, self.assign_another_id, budget_s=BUDGET_S)
 
     def assign_another_id(self, message: Outgoing, error: IdTaken) -> Outgoing:

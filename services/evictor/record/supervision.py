@@ -44,8 +44,8 @@ class LedgerSupervisor:
 
     def maintain(self) -> Sequence[IntentRecord]:
         """Open the ledger or prove that it works; gives what is unfinished in it, where it did not work before."""
-        # A damaged ledger was moved aside: what it had under way and had spent is unknown, and only a
-        # restart begins anew.
+        # A damaged ledger was moved aside: its running evictions and used budgets are unknown, and only a restart may
+        # begin again.
         if self._for_good:
             return ()
         try:
@@ -55,7 +55,7 @@ class LedgerSupervisor:
             self.ledger.prune(self._clock.monotonic())
             if not self.closed or self._for_good:
                 return ()
-            # The memory of before may be older than the file: everything is read anew.
+            # The memory may be older than the file, so everything is read again.
             self.closed = ""
             self.journal.load()
             self.refusals.load()
@@ -70,7 +70,7 @@ class LedgerSupervisor:
         """Fail closed: no eviction begins or continues until the ledger can be written again."""
         if self.closed != str(error):
             log.error("ledger.unavailable", why=str(error))
-        # `maintain` opens the file anew, and looks whether it is whole, before anything goes on.
+        # `maintain` reopens the file, and checks its integrity, before anything continues.
         self.closed, self._open = str(error), False
 
     def write_refusals(self, now_s: float) -> None:

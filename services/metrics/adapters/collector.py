@@ -74,7 +74,7 @@ class Collector:
         readings: dict[Target, TargetReading] = {}
         failures: dict[str, str] = {}
         self._unread = {}
-        # Filled anew with what this pass sees: caches of cgroups that are gone go with them.
+        # Refilled with what this pass sees, so caches of removed cgroups are dropped.
         before, self._caches = self._caches, {}
         for target in targets:
             reading = self._read(target, before.get(target), failures)
@@ -103,7 +103,8 @@ class Collector:
         if gate is None:
             self._always.setdefault(kind, []).append((name, source))
         else:
-            # What stands in for another comes behind it: by then it is known whether that tells anything.
+            # A fallback source comes after the one that it replaces, because by then it is known whether that has
+            # figures.
             gated = [*self._gated.get(kind, []), (name, source, gate)]
             self._gated[kind] = sorted(gated, key=lambda one: bool(one[2].stands_in_for))
             if kind == "container":
@@ -146,7 +147,7 @@ class Collector:
             if raw is not None:
                 found[name] = SourceReading(now_s, raw)
                 watched.update(raw)
-        # Only where all were read: a source that failed might have said something new.
+        # Only if all were read: a failed source might have had a new value.
         if len(found) == len(always) and (same := cache.unchanged(found, gated, now_s)) is not None:
             return same
         found |= self._gated_readings(_Visit(target, cache, watched, now_s), gated, failures)
@@ -178,7 +179,7 @@ class Collector:
             if reading is None:
                 raw = self._try(name, source, visit.target, failures)
                 if raw is None:
-                    # Read again in the next pass: an error may be over by then.
+                    # Read again in the next pass, because an error may be over by then.
                     visit.cache.forget(name)
                     continue
                 reading = SourceReading(visit.now_s, raw)

@@ -43,7 +43,7 @@ class HostTripwire:
             free = meminfo_bytes(self._files.read(self._meminfo_path) or "", ("MemFree",)).get("MemFree")
             return (None if changed else self._usage()), free
         except (OSError, ValueError):
-            # The next full pass meets the same file and says what is wrong with it.
+            # The next full pass meets the same file and reports what is wrong with it.
             return None, None
 
     def close(self) -> None:
@@ -54,7 +54,7 @@ class HostTripwire:
         total, there = 0, 0
         for path in self._usage_paths:
             text = self._files.read(path)
-            # A pod that has ended meanwhile; the list of pods will say so.
+            # A pod that has ended meanwhile; the list of pods will show it.
             if text is None:
                 continue
             usage = usage_ns(text, self._cgroups.version)

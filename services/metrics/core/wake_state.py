@@ -99,7 +99,7 @@ class WakeState:
             probe, self.probe, self.tried_at_s, self.gate, self.reported, self.follow_up, self.pressure_waits,
             rest=self.rest, at_pass=self.at_pass, from_rest=self.from_rest,
         )  # fmt: skip
-        # Before anything else: this second sample was promised to whoever confirms the first.
+        # First: this second sample was promised to the service that confirms the first.
         if self.follow_up is not None:
             return replace(now, follow_up=None, whole=True), self.follow_up
         if self.reported is not None:
@@ -121,7 +121,7 @@ class WakeState:
             return False
         if since_s >= pace.rest_period_s or not self.rest.lasts(self.tried_at_s):
             return True
-        # What the probes say of the time since the last pass is too little to wake at once, and yet no rest.
+        # The probes' changes since the last pass are too small to wake at once, but they are no rest.
         if self.reported is None or self.at_pass is None:
             return True
         seen = observation(self.at_pass, probe)

@@ -123,7 +123,7 @@ def reported(
     """
     now = LastReported(seen, memory.total_bytes, memory.watermark_bytes, seen.tenant_cores, now_s)
     if before is None:
-        # A service that starts on a node short of memory has said so with its first sample.
+        # A service that starts on a node short of memory has reported it with its first sample.
         return replace(now, watch_armed=not _below(seen.memory_free_bytes, bounds.memory_watch_bytes))
     if _peak_stands(before, seen, now_s, bounds.peak_hold_s):
         now = replace(now, peak_cores=before.peak_cores, peak_at_s=before.peak_at_s)

@@ -47,6 +47,6 @@ SOURCE = Source(
     {"node": _FIGURES, **dict.fromkeys(GROUPS, _FIGURES)},
     _read,
     cost="moderate",
-    # The advisor gives tenants by it what they could not get, where nobody counts their waiting tasks.
+    # The advisor derives from it what tenants could not get, if their waiting tasks are not counted.
     gates={"container": Gate(30.0, (WORKED, GREW), PAUSE_S, stands_in_for=WAIT_COUNTER)},
 )

@@ -35,10 +35,11 @@ def _read(host: Host, target: Target) -> dict[str, float]:
     looked_at, _ = some_of(host, "sched_wait", folder, tids)
     texts = ((tid, host.record(f"proc/{tid}/schedstat")) for tid in looked_at)
     delays = {tid: int(text.split()[_TASK_DELAY]) for tid, text in texts if text}
-    # Tasks, and none of them says anything: a kernel without CONFIG_SCHED_INFO, which is not the same as no waiting.
+    # There are tasks, and none of them has a figure: a kernel without CONFIG_SCHED_INFO, which differs from no waiting.
     if tids and not delays:
         return {}
-    # A delay is told when it ends, and may be longer than the window that sees it: a task is one, and never several.
+    # A delay is reported when it ends, and may be longer than the window that sees it: one task counts as one, never as
+    # several.
     return {WAIT_COUNTER: host.tally(folder, delays, tids, most_per_s=1 / _NS)}
 
 

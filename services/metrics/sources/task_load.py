@@ -43,7 +43,7 @@ def _read(host: Host, target: Target) -> dict[str, int]:
     if tids is None:
         return {}
     looked_at, step = some_of(host, "task_load", folder, tids)
-    # Below its own task folder a thread's state costs no walk over its whole process; a vanished task has none.
+    # Below its own task folder a thread's state needs no walk over its whole process; a vanished task has none.
     stats = (host.record(f"proc/{tid}/task/{tid}/stat") for tid in looked_at)
     states = [task_state(stat) for stat in stats if stat]
     runnable, waiting = states.count("R") * step, states.count("D") * step

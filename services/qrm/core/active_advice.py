@@ -60,10 +60,10 @@ def offered(
     if advice is None:
         return 0, 0
     memory = advice.reclaimed_memory_bytes
-    # What was advised and what the kernel grants may differ, after a refused write or at the floor:
-    # the less of both is safe.
+    # The advice and what the kernel grants may differ, after a refused write or at the floor: the smaller of both is
+    # safe.
     promised_millis = 1000 * reclaim_cpus * (1.0 if at_floor else advice.oversold_ratio)
-    # Rounded first: a product of floats may lie a hair below the whole number that it stands for.
+    # Rounded first, because a product of floats may be a hair below its whole number.
     cpu = min(advice.reclaimed_cpu_millis, int(round(promised_millis, 3)))
     return cpu, memory if limit_bytes is None else min(memory, limit_bytes)
 

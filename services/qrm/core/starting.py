@@ -81,10 +81,10 @@ class Starts:
 
         A waiting pod takes nothing from others and is not counted. Pods that were exempt before go first, then by name.
         """
-        # Built from the pods that are there: the account of one that is gone is forgotten, and a new UID begins anew.
+        # Built from the present pods: accounts of ended ones are dropped, and a new UID starts from zero.
         accounts = {uid: _charged(self._accounts.get(uid), start, now_s) for uid, start in seen.items()}
         left = {uid for uid, account in accounts.items() if _has_left(account, rules)} if rules.most else set()
-        # Who has begun goes on: to put him behind all others halfway would leave the runtime's locks held.
+        # A pod that has begun continues: the lowest weight halfway would leave the runtime's locks held.
         order = sorted(left, key=lambda uid: (not accounts[uid].kept, seen[uid].key, uid))
         kept = {uid for uid in order if seen[uid].progress == "waiting"}
         kept |= set([uid for uid in order if seen[uid].progress == "starting"][: rules.most])
@@ -100,12 +100,12 @@ def _charged(account: _Account | None, start: PodStart, now_s: float) -> _Accoun
     weight."""
     if account is None:
         return _Account(now_s, start)
-    # Behind all others it took nothing from anybody, so that is not charged.
+    # At the lowest weight it took nothing from others, so that is not charged.
     if not account.kept:
         return _Account(now_s, start, account.kept, account.spent_s, account.spent_cpu_s)
     # Either end of the span counts: a start shorter than the time between two looks is not free.
     worked_s = now_s - account.at_s if "starting" in (account.last.progress, start.progress) else 0.0
-    # Never below 0: the counter begins anew where the group was made anew, and must not give time back.
+    # Never below 0: the counter restarts if the group was recreated, and must not give time back.
     used_cpu_s = max(0.0, (start.cpu_s or 0.0) - (account.last.cpu_s or 0.0))
     return _Account(now_s, start, account.kept, account.spent_s + worked_s, account.spent_cpu_s + used_cpu_s)
 

@@ -77,7 +77,7 @@ def accept(state: QrmState, node: Node, fresh: ActiveAdvice, order: Order) -> tu
     Raises:
         Refused: it cannot be followed here; the state stays, and with it the last good advice for its lease.
     """
-    # First, for it may refuse: then the state is as it was.
+    # First, because it may refuse: the state is then unchanged.
     made = _arranged(state, node, fresh.advice, order)
     state = replace(state, active=fresh, reserve=made.pools.get(RESERVE, CpuSet()))
     return replace(state, arranged=Arranged(node, _asked(fresh.advice, order), made)), made

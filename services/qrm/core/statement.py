@@ -61,7 +61,7 @@ def pools_in_force(
                 # the pool is theirs.
                 cpus_of[pool] = (granted[group] & cpus or granted[group]) if single else granted[group]
                 mems_of[pool] = tree[group].mems
-    # Kubelet's top group stands for "the groups can be read": without it nothing is said of any pool.
+    # Kubelet's top group stands for "the groups can be read": without it no pool is reported.
     elif layout.top in granted:
         cpus_of = {**pools, **cpus_of}
         mems_of = {**dict.fromkeys(pools, tree[layout.top].mems), **mems_of}

@@ -62,7 +62,7 @@ class GroupRestorer:
         self._conditions.set("NotRestored", "; ".join(problems[:3]))
         if problems:
             return
-        # Last, and with it the word that there is anything to restore: a crash before it repeats the whole.
+        # Last, because it is the mark that there is anything to restore: a crash before it repeats everything.
         if self._lease is not None:
             self._lease.remove()
         self.owed, self._since_s = False, None

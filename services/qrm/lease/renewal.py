@@ -47,13 +47,13 @@ class LeaseRenewal:
             self._conditions.set("LeaseUnkept", f"{error}; reclaimed limits would outlive qrm")
             return False
         self._conditions.set("LeaseUnkept", "")
-        # Only now: a lease that could not be written covers nobody new.
+        # Only now: a lease that could not be written covers no new group.
         self.covered, self.watched_at_s = mark, now_s
         return True
 
     def _groups_of(self, floor: Arrangement, pods: Sequence[Pod], mark: object) -> Mapping[str, WantedSets]:
         last = self._named
-        # The same from advice to advice: handed on as it is, so that nobody lists or encodes it again.
+        # Unchanged between advices, so it is passed on without listing or encoding it again.
         if last is None or mark is None or last.floor is not floor or last.mark != mark:
             last = self._named = _Named(floor, mark, self._groups.wanted(floor, pods))
         return last.groups

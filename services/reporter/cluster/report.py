@@ -66,7 +66,7 @@ class ClusterReport:
     async def say_offer(self, view: FieldView, sample_age_s: float | None) -> None:
         """Say what is offered, if it cannot wait or is due."""
         self._view = view
-        # While the bus is away nothing is said, and so nothing is made.
+        # While the bus is away nothing is published, so nothing is built.
         if not self._ours.offer or not self._wire.bus.connected:
             return
         now_s, now = self._clock.monotonic(), offer_now(view, self._switch.mode, withdrawn=self._withdrawn())
@@ -77,7 +77,7 @@ class ClusterReport:
         fields["numas"] = offer.with_shares(fields["numas"], now, view)
         if now.reclaimed is not None and view.allocation is not None:
             fields["topology_policy"] = offer.BINDING
-        # Only what was sent counts as said: else a fall would be lost with the bus.
+        # Only a sent message counts as published; otherwise a fall would be lost with the bus.
         if await self._say(self._offer, fields, MAX_OFFER_BYTES, offer.shorter):
             self._said, self._said_s = now, now_s
             self._counts["offers"] += 1
@@ -124,7 +124,7 @@ class ClusterReport:
         return {**uses, "usage_age_s": (uses["usage_age_s"] or 0.0) + now_s - made_s}
 
     async def _say_figures(self, samples: Newest[NodeSample]) -> None:
-        # Not of an old sample: whoever reads them would take them for new.
+        # Not from a stale sample, because readers would take the figures for new.
         sample, view = samples.within(self._settings.max_sample_age_s), self._view
         if sample is None:
             return

@@ -56,7 +56,7 @@ def batch_offer(sample: NodeSample, capacity: NodeCapacity, strategy: Colocation
     if system is None:
         return None
     pods = [one for one in sample.pods if one.pod.phase in ("Running", "Pending") and is_high(one.pod)]
-    # Nobody may be sold what a mid pod was sold, nor be given what it uses beyond that.
+    # What was sold to a mid pod, and what it uses beyond that, must not be sold again.
     sold = {one.pod.uid for one in pods if strategy.mid_is_sold and is_mid(one.pod)}
     cpu = terms_of(
         capacity.cpu_millis,

@@ -42,7 +42,7 @@ def _memory_weights(offered_bytes: int, sample: NodeSample, percent: int) -> Map
         total, used = numa.memory_total_bytes, numa.memory_used_bytes
         if total is None or used is None:
             return {}
-        # What batch pods have already is part of what they may have.
+        # What batch pods already have is part of what they may have.
         used = max(0, used - ours.get(numa.numa, 0))
         totals[numa.numa], idle[numa.numa] = total, max(0, total * percent // 100 - used)
     # By weights that are smaller than the offer, a NUMA node could get more than it has.

@@ -20,7 +20,7 @@ def _folded(service: str, heard: tuple[ServiceHealth, float] | None, max_age_s: 
     if heard is None:
         return ServiceHealth(service=service, ok=False, why="not heard of yet")
     health, age_s = heard
-    # As old as the service said, and as old as that word is by now.
+    # The service's own age, plus the age of its message.
     input_age_s = None if health.input_age_s is None else health.input_age_s + age_s
     silent = age_s > max_age_s
     return ServiceHealth(

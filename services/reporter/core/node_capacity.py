@@ -47,7 +47,7 @@ def machine_capacity(reading: NodeReading) -> NodeCapacity | None:
 def node_capacity(node: Mapping[str, Any]) -> NodeCapacity | None:
     """Return the capacity of a Node; None if it does not say."""
     status, annotations = _map(node.get("status")), _map(_map(node.get("metadata")).get("annotations"))
-    # What an over-committed node shows is more than it has: kubelet's own figures stand in annotations.
+    # An over-committed node shows more than it has: kubelet's own figures are in annotations.
     own_capacity, own_allocatable = (_original(annotations, field) for field in ("capacity", "allocatable"))
     capacity, unread = own_capacity or _amounts(_map(status.get("capacity"))), []
     if capacity is None:

@@ -61,11 +61,11 @@ def next_offer(offer: SmoothedOffer, rules: SmoothingRules, now_s: float, headro
     window, sample = offer.window, headroom.sample
     if sample is not None:
         window = moved(window, rules.window, now_s, sample)
-        # The value and not the samples: a rise goes on from here by its steps, and does not jump back
-        # with the next average.
+        # The value and not the samples: a rise continues from here by its steps, and does not jump back with the next
+        # average.
         if rules.fall == "at_once" and offer.reported is not None and sample < offer.reported:
             window = replace(window, value=sample)
-    # An average lies behind: after a fall it would still offer what is no longer there.
+    # An average lags: after a fall it would still offer what no longer exists.
     if headroom.at_most is not None and window.value is not None:
         window = replace(window, value=min(window.value, headroom.at_most))
     return SmoothedOffer(window, _told(window.value, rules, headroom))

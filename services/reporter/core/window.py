@@ -65,7 +65,7 @@ def _limited(before: float | None, now: float, rules: WindowRules) -> float:
     if before is None:
         return now
     step = abs(now - before)
-    # A step that is exactly the least one is made, whatever the last binary digit says.
+    # A step of exactly the least size is taken, whatever the last binary digit says.
     if step < rules.min_step and not math.isclose(step, rules.min_step, rel_tol=1e-9):
         return before
     if rules.max_step is not None and step > rules.max_step:

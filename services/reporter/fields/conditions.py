@@ -26,7 +26,8 @@ def urgent(before: Fragment | None, now: Fragment | None, _settings: FieldSettin
 
 
 def _services_ready(view: FieldView) -> dict[str, str] | None:
-    # Nobody was heard: that is no news of the services, so the condition is left out rather than reported as bad.
+    # No service was heard: that says nothing about the services, so the condition is left out rather than reported as
+    # bad.
     if not view.services:
         return None
     failing = [f"{s.service}: {s.why or 'not ok'}" for s in view.services if not s.ok]

@@ -71,7 +71,7 @@ class NodeMetricReport:
 
     async def run(self, samples: Newest[NodeSample], switch: NodeSwitch) -> None:
         """Work until cancelled; write nothing while the node observes, for then somebody else may write it."""
-        # A write may take long: samples are taken in meanwhile.
+        # A write may take long, so samples are added meanwhile.
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._follow(samples), name="reporter-node-metric-samples")
             tasks.create_task(self._report_forever(switch), name="reporter-node-metric-writes")
@@ -149,14 +149,14 @@ class NodeMetricReport:
                 if not self._failure:
                     log.error("node_metric.failed", why=str(error))
                 self._failure, self._due_s = str(error), now_s + RETRY_S
-                # What stands there is not known any more: somebody may have deleted it.
+                # The current state is unknown: the object may have been deleted.
                 self._written = None
             else:
                 self._failure = ""
 
     async def _report(self, objects: Objects) -> None:
         standing = await self._standing(objects)
-        # Before the first write: whoever wrote the spec says what is collected.
+        # Before the first write, because the author of the spec decides what is collected.
         self._follow_spec(standing)
         now_s, period_s = self._clock.monotonic(), self._policy.report_s
         if not self._turn.is_ours(standing, ReportTime(now_s, self._clock.wall(), period_s)):
@@ -164,7 +164,7 @@ class NodeMetricReport:
             self._due_s = now_s + min(period_s, self._turn.left_s)
             return
         figures = None if self._windows is None else node_metric_figures(self._windows, self._policy, now_s)
-        # Uses that are not known, as after the spec began anew, are no news.
+        # Unknown uses, as after a change of the spec, are no news.
         if figures is None:
             self._due_s = now_s + FIRST_S
             return
@@ -173,7 +173,7 @@ class NodeMetricReport:
             reclaimable = UsedResources(lent.cpu_millis, lent.memory_bytes)
             figures = replace(figures, prod_reclaimable=reclaimable, prod_peak=peak)
         self._due_s = now_s + period_s
-        # Whoever has deleted it meant to have it anew.
+        # If it was deleted, it is meant to be recreated.
         if self._written is not None and not self._news(self._written, figures, now_s) and standing.get("status"):
             return
         self._turn.began_write()

@@ -14,7 +14,7 @@ _MAX_BYTES = 64
 
 def this_boot() -> str:
     """Return the kernel's id of this boot; empty if it has none."""
-    # The machine's own, also for a simulated one: the processes that a folder tells of are those of this kernel.
+    # The machine's own, even for a simulated one: the processes in a folder's records are those of this kernel.
     with contextlib.suppress(OSError):
         return _BOOT_ID.read_text().strip()
     return ""

@@ -48,7 +48,7 @@ def require_own_path(path: Path) -> None:
     path = path.absolute()
     if path.is_symlink():
         raise Unfit(f"state folder {path}: it is a link to {path.readlink()}; name that folder itself, if it is yours")
-    # The path as it is written and as links resolve it: either of them could be exchanged.
+    # The path as written and as links resolve it, because either of them could be exchanged.
     for above in {*path.parents, *path.parent.resolve().parents, path.parent.resolve()}:
         with contextlib.suppress(FileNotFoundError):
             _require_unmovable(path, above)
@@ -58,6 +58,6 @@ def _require_unmovable(path: Path, above: Path) -> None:
     facts = above.lstat()
     if facts.st_uid not in (0, os.geteuid()):
         raise Unfit(f"state folder {path}: {above} belongs to user {facts.st_uid}, who may exchange it; {ANOTHER}")
-    # The sticky bit, as on /tmp: everybody may write, and nobody rename what is another's.
+    # The sticky bit, as on /tmp: everyone may write, and no one may rename what belongs to others.
     if stat.S_ISDIR(facts.st_mode) and facts.st_mode & 0o002 and not facts.st_mode & stat.S_ISVTX:
         raise Unfit(f"state folder {path}: everybody may write in {above} and exchange it; {ANOTHER}")

@@ -32,12 +32,12 @@ def write_whole(path: Path, text: bytes, *, mode: int = MODE, durable: bool = Fa
     Raises:
         OSError: it cannot be written; the last text stays.
     """
-    # A name that nobody knows before, made now or not at all: a link or file that lies there already is another's.
+    # An unpredictable name, created now or not at all: an existing link or file belongs to another process.
     fresh = path.with_name(f".{path.name}.{os.urandom(4).hex()}")
     handle = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, _PRIVATE)
     try:
         with os.fdopen(handle, "wb") as file:
-            # By descriptor and after the umask: the mode is the one asked for, whatever the process's umask takes away.
+            # By descriptor and after the umask, so the mode is the requested one, whatever the process's umask removes.
             os.fchmod(handle, mode)
             file.write(text)
             file.flush()

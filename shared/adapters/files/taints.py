@@ -66,7 +66,7 @@ class TaintFile:
             if not others:
                 self.path.unlink()
             elif len(others) < len(entries):
-                # Without ours in it the file is somebody else's and is not touched.
+                # Without our taints the file belongs to others and is not touched.
                 self._replace(others)
 
     async def show(self, taints: Sequence[Taint]) -> None:

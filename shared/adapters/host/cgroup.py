@@ -26,14 +26,14 @@ _INHERIT_TRIES = 3  # the parent's set may be changed by qrm between reading it 
 
 def _written(path: Path, text: str, flags: int) -> bool:
     try:
-        # No O_CREAT: where the kernel offers no such file there is nothing to write to.
+        # No O_CREAT: if the kernel offers no such file there is nothing to write to.
         descriptor = os.open(path, os.O_WRONLY | os.O_NOFOLLOW | flags)
         try:
             os.write(descriptor, text.encode())
         finally:
             os.close(descriptor)
     except OSError as error:
-        # A line names a device too, and ENODEV is said of that as well: then the file is there.
+        # A line also names a device, and ENODEV is returned for that as well: the file exists then.
         if error.errno in GONE and not (error.errno == errno.ENODEV and not flags and path.exists()):
             return False
         raise
@@ -165,7 +165,7 @@ class Cgroups:
 
     def _inherit(self, group: str, parent: str) -> None:
         # v1: a set without memory nodes and CPUs refuses tasks with ENOSPC; nodes first, then CPUs. v2 grants a group
-        # with empty files its parent's, but whoever reads `cpuset.cpus` would not learn which.
+        # with empty files its parent's, but a reader of `cpuset.cpus` would not learn which.
         for knob in (Knob.MEMS, Knob.CPUS):
             for tries_left in reversed(range(_INHERIT_TRIES)):
                 theirs = str(self.read(parent, knob) or "")

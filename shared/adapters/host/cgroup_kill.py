@@ -38,7 +38,7 @@ def kill_group(cgroups: Cgroups, group: str) -> int:
         with contextlib.suppress(OSError):
             # Since Linux 5.14, and against a fork in the same moment. Older kernels have no such file.
             (cgroups.folder(group) / "cgroup.kill").write_text("1")
-    # Also after `cgroup.kill`: its count tells the caller whether anything is left.
+    # Also after `cgroup.kill`, because its count tells the caller whether anything is left.
     return signal_group(cgroups, group, signal.SIGKILL)
 
 

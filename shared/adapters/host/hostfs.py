@@ -165,9 +165,9 @@ class KeptFiles:
         try:
             status = os.fstat(descriptor)
             file_system = self._file_system(status.st_dev)
-            # A kept descriptor of a plain file would go on showing the file that was replaced.
+            # A kept descriptor of a plain file would keep showing the replaced file.
             keep = file_system in _KERNEL_FILE_SYSTEMS
-            # A file in memory says its true length; the kernel's own say 0 or a page.
+            # A file in memory has its true length; the kernel's own have 0 or a page.
             known_bytes = status.st_size + 1 if file_system in _IN_MEMORY else 0
             short_bytes = _SHORT_BYTES.get(file_system, known_bytes)
             text = _reread(descriptor, short_bytes)
@@ -183,7 +183,7 @@ class KeptFiles:
         return text
 
     def _file_system(self, device: int) -> str:
-        # Read anew for an unknown device: something has been mounted since.
+        # Read again for an unknown device, because something has been mounted since.
         if device not in self._file_systems:
             self._file_systems = _file_systems()
         return self._file_systems.setdefault(device, "")

@@ -41,7 +41,7 @@ class OwnPod:
                 if found is not None and int(found) < wanted:
                     self.cgroups.write(group, Knob.CPU_SHARES, SHARES_PER_CORE)
         except OSError as error:
-            # Once: it is tried with each pass, and nobody reads the same line every few seconds.
+            # Logged once: each pass tries again, and repeating the line every few seconds helps no one.
             if str(error) != self._refused:
                 log.warning("own_pod.weight_refused", why=str(error))
             self._refused = str(error)

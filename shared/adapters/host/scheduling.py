@@ -59,7 +59,7 @@ def give_best_nice(pid: int) -> bool:
     """
     done: set[int] = set()
     try:
-        # Again until none is new: one that is not done yet may start another meanwhile.
+        # Repeat until none is new, because an unhandled thread may start another meanwhile.
         while new := {int(name) for name in os.listdir(f"/proc/{pid}/task")} - done:  # noqa: PTH208 - names alone
             for thread in new:
                 with contextlib.suppress(ProcessLookupError):
@@ -89,7 +89,7 @@ class LoopScheduling:
             return
         nice, limits = os.getpriority(os.PRIO_PROCESS, 0), resource.getrlimit(resource.RLIMIT_RTTIME)
         handler = signal.signal(signal.SIGXCPU, lambda _number, _frame: self._run_away())
-        # Threads beside the loop take turns with it at the interpreter: one that waits for a CPU holds up the loop.
+        # Other threads share the interpreter lock with the loop: one that waits for a CPU delays the loop.
         self._loop.set_default_executor(ThreadPoolExecutor(initializer=take_best_nice))
         try:
             self.acquire()
@@ -112,7 +112,7 @@ class LoopScheduling:
     def _take_realtime(self) -> bool:
         try:
             self._bound_realtime()
-            # What the loop starts is no loop: it begins as every process
+            # Child processes are not the loop: they start in the normal class
             # (docs/facts/linux-scheduling.md#children-of-a-real-time-thread).
             os.sched_setscheduler(0, os.SCHED_RR | os.SCHED_RESET_ON_FORK, os.sched_param(LEAST_PRIORITY))
         except (OSError, ValueError):

@@ -145,7 +145,7 @@ def _numbered(folder: Path, prefix: str) -> list[int]:
 def disk_number(host_root: Path, name: str) -> str | None:
     """The device number ("8:0") of a block device by its name, of a partition that of its disk; None: not there."""
     folder = host_root / "sys/class/block" / name
-    # The link leads to the device's folder, which for a partition lies in that of its disk.
+    # The link leads to the device's folder, which for a partition is inside its disk's.
     whole = folder / ".." if (folder / "partition").exists() else folder
     text = (read_text(f"{whole}/dev") or "").strip()
     return text if _DEVICE_NUMBER.fullmatch(text) else None

@@ -70,10 +70,10 @@ def access_of_pod() -> Access:
         token = read_text(TOKEN, what="token", max_bytes=MAX_TOKEN_BYTES).strip()
     except Refused as refusal:
         raise _no_way(str(refusal)) from refusal
-    # What is no word in ASCII would end in the middle of a request's header.
+    # A non-ASCII or multi-word token would break the request's header.
     if not token.isascii() or not token.isprintable() or not token:
         raise _no_way(f"token {TOKEN}: no token")
-    # An address of IPv6 has colons of its own.
+    # An IPv6 address contains colons.
     return Access(f"https://{f'[{host}]' if ':' in host else host}:{port}", f"Bearer {token}", str(AUTHORITY))
 
 

@@ -21,7 +21,7 @@ def _without_synchronous_half() -> None:
     """
     spec = importlib.util.find_spec("kubernetes")
     if spec is None:
-        # Not an ImportError: whoever imports an adapter of the API server gets one line that says what to do.
+        # Not an ImportError, so that importing an adapter of the API server gives one line that says what to do.
         raise Unfit("the Kubernetes client is not installed: pip install 'sublet[kube]'", reason="no_kubernetes")
     if "kubernetes" not in sys.modules:
         sys.modules["kubernetes"] = importlib.util.module_from_spec(spec)

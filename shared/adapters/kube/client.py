@@ -158,7 +158,7 @@ class Kube:
         Raises:
             KubeError, Unavailable: as `call`.
         """
-        # By force: a field that somebody else has set by hand would otherwise stop every later write with 409.
+        # By force: otherwise a field that was set by hand would make every later write fail with 409.
         wanted = {"fieldManager": manager, "force": "true", **query}
         return await self.send(KubeRequest("PATCH", path, _within(CALL_S), body, wanted, _APPLY))
 
@@ -225,7 +225,7 @@ class Kube:
             finally:
                 response.close()
         except KubeError as error:
-            # It also comes as an event within an answer of 200, so it is told here and not by the answer's status
+            # It also arrives as an event within an answer of 200, so it is detected here and not by the status
             # (docs/facts/kubernetes.md#watch-of-an-old-version).
             if error.status == 410:
                 raise Gone(str(error)) from error
@@ -241,7 +241,7 @@ class Kube:
 
     async def _known(self, request: KubeRequest) -> aiohttp.ClientResponse:
         """Return the answer to a request, which is repeated if it was signed with an outdated token."""
-        # What is shown, to see after a refusal whether there is anything newer to show.
+        # The token that was used, to see after a refusal whether there is a newer one.
         shown = await self._ready()
         response = await self._sent(request, shown)
         if response.status != UNAUTHORIZED:
@@ -358,7 +358,7 @@ def _answer(what: str, status: int, text: bytes) -> Document:
     except Refused as refusal:
         if status < BAD_REQUEST:
             raise Unavailable(f"{what}: no answer that can be read from the API server: {refusal}") from None
-        # A proxy before the server answers with a page of its own; its status counts all the same.
+        # A proxy before the server answers with its own page; its status counts all the same.
         document = {"message": text[:200].decode(errors="replace")}
     if status >= BAD_REQUEST:
         raise KubeError(what, status, document)

@@ -105,6 +105,6 @@ def _refusal(pod: Pod, error: KubeError) -> ActionResult:
         case 500 if "more than one PodDisruptionBudget" in str(error):
             return ActionResult("refused", f"pod {pod.key} has more than one disruption budget; leave one: {error}")
         case status if status >= SERVER_ERROR:
-            # It may have been done before the answer was lost: only a look tells.
+            # The eviction may have happened before the answer was lost: only a lookup tells.
             return ActionResult("unknown", str(error))
     return ActionResult("failed", str(error))

@@ -96,8 +96,8 @@ class KubeNode:
         return True
 
     async def _write_amounts(self) -> None:
-        # In this order: the Node's version, then the mark. A mark that is set behind this line is followed by a write
-        # of the Node by central, and the version here is stale by then.
+        # In this order: the Node's version, then the mark. If the mark is set after this line, central writes the Node
+        # afterwards, and the version here is stale by then.
         node = await self._kube.get(f"/api/v1/nodes/{self._node}")
         before, self.seen = self.seen, node
         if before is None or node_normalization_ratio(before) != node_normalization_ratio(node):

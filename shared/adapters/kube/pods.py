@@ -95,10 +95,10 @@ class KubePods:
 
     async def _tell_forever(self, shown: KubeNode) -> None:
         while True:
-            # Read before the wait, for `_tell` sets it anew.
+            # Read before the wait, because `_tell` sets it again.
             late = self._show_due
-            # Nothing has changed for the whole time: write anyway, since somebody may have made the Node anew. A write
-            # that is only late is no such case.
+            # Nothing has changed for the whole time: write anyway, because the Node may have been recreated. A write
+            # that is only late does not count.
             again = not await self._woken(self._patience_s(shown)) and not late
             await self._collect()
             if self._mirror.age_s is not None and not await self._tell(shown, again=again):

@@ -105,8 +105,8 @@ class Mirror(Generic[T]):
         kept: dict[str, T | None] = {}
         async with contextlib.aclosing(self._kube.pages(self._path, **self._query)) as pages:
             async for page in pages:  # of a page nothing stays but what is kept: pods may be large, and many
-                # The first page's: a watch from there tells again what changed while the others were read, and misses
-                # nothing.
+                # The first page's version: a watch from there repeats what changed while the others were read, and
+                # misses nothing.
                 version = version or str(page["metadata"]["resourceVersion"])
                 for item in page.get("items") or ():
                     uid = uid_of(item)
@@ -115,7 +115,7 @@ class Mirror(Generic[T]):
         # Replaced at once, at the end of the list: half a list must not look like pods that are gone.
         self._objects = {uid: thing for uid, thing in kept.items() if thing is not None}
         self._confirm()
-        # Most lists only confirm what the watch has said; nobody needs to be woken for that.
+        # Most lists only confirm the watch, and need to wake no one.
         if before != self._objects:
             self._tell(before or {}, self._objects)
             self._changed()
@@ -145,7 +145,7 @@ class Mirror(Generic[T]):
         if objects is None:  # pragma: no cover - a watch follows its list
             return
         thing = None if kind == "DELETED" else self._reader.read(uid, document, objects.get(uid))
-        # A change of fields that are not kept wakes nobody.
+        # A change of unused fields wakes no one.
         if objects.get(uid) == thing:
             return
         if thing is None:

@@ -28,7 +28,7 @@ _BROKEN = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 FINAL = ", ".join(f"'{step}'" for step in sorted(FINAL_STEPS))
 """The final steps as SQL."""
 
-# What came with format 2: evictions as budgets count them, and why others were refused.
+# Added with format 2: evictions as budgets count them, and why others were refused.
 _SECOND = """
 CREATE TABLE spent (
     intent TEXT PRIMARY KEY, mode TEXT NOT NULL, namespace TEXT NOT NULL, owner TEXT, at_s REAL) WITHOUT ROWID;

@@ -102,7 +102,7 @@ class SqliteLedger(LedgerFile):
                 db.executemany("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", meta.items())
                 _queue(db, record.id, outgoing)
         except sqlite3.IntegrityError as error:
-            # The index on live intents: one pod has one eviction under way, whatever two plugins want at once.
+            # The index on live intents: a pod has at most one eviction under way, whatever two plugins want at once.
             raise Conflict(
                 f"pod {record.pod.key} ({record.pod.uid}): an eviction is already under way", reason="live_intent"
             ) from error

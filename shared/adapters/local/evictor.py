@@ -43,7 +43,7 @@ class LocalEvictor:
         except (Unavailable, Refused, OSError):
             return "unknown"
         if stored is None or stored.status.finished:
-            # A record that says "finished" is not believed against a living process.
+            # A record "finished" does not count against a living process.
             return "running" if alive else "gone"
         # While its watcher lives it may be about to start a container.
         if not alive and not stored.folder.watched():

@@ -78,7 +78,7 @@ def start_writes(pod: Pod, *, top: str, machine_bytes: int) -> list[Write]:
     writes = []
     for group, own in limits.items():
         writes.append(Write(group, Knob.CPU_SHARES, own.cpu_shares))
-        # Reclaimed pods have no quota: CPU that nobody else wants is theirs, and the whole class yields by weight.
+        # Reclaimed pods have no quota: idle CPU is theirs, and the whole class yields by weight.
         if quotas.get(group) and pod.qos != "reclaimed_cores":
             writes.append(Write(group, Knob.CPU_QUOTA, quotas[group]))
         if own.memory_bytes is not None:

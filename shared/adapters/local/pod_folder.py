@@ -178,7 +178,7 @@ class PodFolder:
         """Whether the process that watches this pod lives."""
         try:
             with (self.path / "alive.lock").open("rb") as file:
-                # Shared, so that two who ask at once do not take each other for the watcher.
+                # Shared, so that two concurrent checks do not take each other for the watcher.
                 fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
         except FileNotFoundError:
             return False

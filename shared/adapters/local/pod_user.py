@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from shared.errors import Refused
 
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-# Of the caller's variables, what says how his terminal and language are, and nothing of what root has.
+# Of the caller's variables, those about terminal and language, and nothing that root has.
 _PASSED_ON = ("TERM", "COLORTERM", "LANG", "LANGUAGE", "TZ")
 _LARGEST_ID = (1 << 32) - 2  # the one above means "no change" to the kernel
 

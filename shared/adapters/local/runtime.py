@@ -45,7 +45,7 @@ def new_uid() -> str:
 
 def open_runtime(common: CommonSettings) -> "Runtime":
     """The runtime of a command, with these settings."""
-    # A command says itself what it has to say: of the adapters' logs only trouble is of interest, never on stdout.
+    # A command prints its own messages: of the adapters' logs only problems are of interest, never on stdout.
     structlog.configure(
         wrapper_class=structlog.make_filtering_bound_logger(logging.WARNING),
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
@@ -123,7 +123,7 @@ class Runtime:
         except BaseException:
             signal.pthread_sigmask(signal.SIG_UNBLOCK, shim.FORWARDED)
             raise
-        # The lock goes over to the watcher with the descriptor, so there is no moment in which nobody holds it.
+        # The lock passes to the watcher with the descriptor, so it is held at every moment.
         os.set_inheritable(alive.fileno(), True)
         os.execv(_SHIM[0], [*_SHIM, str(folder.path), str(alive.fileno())])  # noqa: S606
 

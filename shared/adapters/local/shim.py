@@ -56,7 +56,7 @@ class Shim:
         Raises:
             NotStarted: one of them cannot be run.
         """
-        # Whoever marks the pod as terminating needs this lock: after that, what there is to kill is in the cgroups.
+        # Marking the pod as terminating needs this lock: afterwards everything to kill is in the cgroups.
         with self.folder.locked():
             if self.folder.status().get("terminating"):
                 return
@@ -69,7 +69,7 @@ class Shim:
                 self.folder.merge_status(reason="NotStarted", message=str(problem))
                 raise
             now = timestamp()
-            # The numbers are for people: whoever ends a pod goes by its cgroup, never by these.
+            # The numbers are for people: pods are ended by cgroup, never by these.
             started = {name: {"pid": pid, "started_at": now} for pid, name in self._running.items()}
             self.folder.merge_status(phase="Running", started_at=now, containers=started)
 
@@ -238,12 +238,12 @@ def main(arguments: list[str]) -> int:
     folder = PodFolder(Path(arguments[0]))
     descriptors = [int(argument) for argument in arguments[1:]]
     for descriptor in descriptors:
-        # The containers must not have them: one that held the lock would keep its pod "watched" for as long as it runs.
+        # The containers must not inherit them: one with the lock would keep its pod "watched" for as long as it runs.
         os.set_inheritable(descriptor, False)
     ready = descriptors[1] if len(descriptors) > 1 else None
     if ready is not None and os.fork():
         os._exit(0)  # the starter waits for this process only
-    # What a container leaves behind becomes a child of this process, which can then reap it.
+    # Processes that a container leaves behind become children of this process, which can then reap them.
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     # After the fork, and set back in each container: children inherit it.
     set_oom_score(_OWN_OOM_SCORE)

@@ -42,7 +42,7 @@ class NatsSubscription:
     async def stop(self) -> None:
         """No further call to the handler after this returns."""
         self.live = False
-        # `live` alone already stops the handler; the server is told so that it does not go on sending.
+        # `live` alone already stops the handler; unsubscribing stops the server from sending.
         if self.inner is not None:
             with contextlib.suppress(*FAILURES), cancellable():
                 await self.inner.unsubscribe()
@@ -112,7 +112,7 @@ class NatsBus:
                 with cancellable():
                     await self._link.client.publish(subject, data, headers=dict(headers) if headers else None)
             except nats.errors.MaxPayloadError:
-                # The connection is well and stays; only this message is lost, and counted under a reason of its own.
+                # The connection is fine and stays; only this message is lost, and counted under its own reason.
                 reason = "too_large"
             except FAILURES as error:
                 self._link.report("publish_failed", subject=subject, why=str(error))
@@ -135,7 +135,7 @@ class NatsBus:
         """Every message from now on; when this returns, the server knows."""
 
         async def take(message: Msg) -> None:
-            # The client may hand over what it had received before it was told to stop.
+            # The client may deliver what it had received before it was told to stop.
             if subscription.live:
                 self._hand_over(Received(message.subject, message.data, message.headers or {}), handler)
 
@@ -224,7 +224,7 @@ class NatsBus:
         """Answer requests; a question that `answer` fails on is answered with the error."""
 
         async def reply(message: Msg) -> None:
-            # Without an inbox to answer to, working out the answer would be for nobody.
+            # Without a reply inbox, computing the answer would be useless.
             if not (subscription.live and message.reply):
                 return
             try:

@@ -55,7 +55,8 @@ class Callout:
                 # A queue group for each key: one of several centrals answers a question, and each key is asked by
                 # itself.
                 await link.client.subscribe(SUBJECT, queue=f"central-{key}", cb=self._taking(answer))
-            # Before `failure` is cleared the server must know of the subscriptions: readiness says "somebody answers".
+            # The server must know the subscriptions before `failure` is cleared, because readiness then reports an
+            # answer.
             await link.settle()
         self.failure = ""
         why = await link.wait_closed()

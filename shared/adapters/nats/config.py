@@ -147,10 +147,10 @@ class ConfigStore:
             changed.set()
 
         with contextlib.suppress(SubletError), unavailable(f"key {bucket}/{key}"):
-            # No leaf lets `$KV` of its hub pass: a node hears of its keys under the name that the hub's accounts give
+            # No leaf lets its hub's `$KV` pass: a node receives its keys under the name that the hub's accounts give
             # them.
             subject = f"{NODE_KV}.{bucket}.{key}" if self._link.at_leaf else _subject(bucket, key)
-            # Subscribed before the first read: a change in between is then heard of.
+            # Subscribed before the first read, so that a change in between is received.
             hearing = await self._link.client.subscribe(subject, cb=hear)
             forget = self._link.on_reconnect(changed.set)
             try:
@@ -164,7 +164,7 @@ class ConfigStore:
         while not self._link.closed:
             if changed.is_set():
                 soon = list(SOON_S)
-            # Before the read, not after: a change that is heard while the read is under way makes for another one.
+            # Before the read, not after, so that a change during the read causes another one.
             changed.clear()
             again = False
             try:
@@ -172,7 +172,8 @@ class ConfigStore:
                     found = await self._read(bucket, key)
                     if newest.advance(found.sequence):
                         self._hand_over(found, _subject(bucket, ""), handler)
-                    # An older answer may be a server that lags, or a bucket made anew: asking again tells which.
+                    # An older answer may come from a server that lags, or from a recreated bucket: asking again tells
+                    # which.
                     again = newest.behind
             except NotFoundError:
                 # A key that was never written: most nodes have none of their own. No reason to ask more often.

@@ -98,8 +98,7 @@ class Durables:
         with unavailable(f"consumer {wanted.name}"):
             try:
                 try:
-                    # Read and changed, not written anew: a field that is not said falls back to its default at the
-                    # server.
+                    # Read and changed, not rewritten: an omitted field falls back to its default at the server.
                     config = (await self._link.js.consumer_info(EVENTS_STREAM, wanted.name)).config
                 except NotFoundError as error:
                     _refuse_missing_stream(error)
@@ -142,7 +141,7 @@ class Durables:
     async def _state(self, info: ConsumerInfo) -> DurableState:
         durable = _durable(info.config)
         pending, unacknowledged = info.num_pending or 0, info.num_ack_pending or 0
-        # The floor, not the last delivery: behind it lies the first event that is not done with.
+        # The floor, not the last delivery: after it is the first event that is not done.
         after = info.ack_floor.stream_seq if info.ack_floor else 0
         oldest = await self._oldest(durable, after) if pending or unacknowledged else None
         return DurableState(durable, pending, unacknowledged, info.num_redelivered or 0, info.num_waiting or 0, oldest)

@@ -99,7 +99,7 @@ class DirectReader:
         asked = {"seq": self._next, "next_by_subj": self._subject, "batch": BATCH}
         try:
             with cancellable():
-                # One for each batch, so that late answers to an earlier one cannot be taken for this one's.
+                # One per batch, so that late answers to an earlier one do not count for this one.
                 inbox = await client.subscribe(client.new_inbox())
                 try:
                     await client.publish(
@@ -130,8 +130,8 @@ class DirectReader:
         sequence = sequence_of(message)
         own = {name: value for name, value in headers.items() if name not in ADDED}
         self._held.append((Received(headers[SUBJECT], message.data, own, sequence), int(headers[WAITING])))
-        # Advanced with every message, not at the end: where a batch breaks, the next request goes on behind the last
-        # one kept.
+        # Advanced with every message, not at the end: if a batch breaks, the next request continues after the last
+        # stored one.
         self._next = sequence + 1
         return True
 

@@ -117,7 +117,7 @@ class Link:
     @property
     def js(self) -> JetStreamContext:
         """JetStream over this connection."""
-        # Made anew each time: whether the server is a leaf may change with a reconnection.
+        # Recreated each time, because a reconnection may change whether the server is a leaf.
         return self.client.jetstream(timeout=API_TIMEOUT_S, prefix=NODE_API if self.at_leaf else DEFAULT_PREFIX)
 
     @property
@@ -128,7 +128,7 @@ class Link:
     @property
     def at_leaf(self) -> bool:
         """Whether the server has no streams of its own: it is a leaf, and its hub may give it no consumers."""
-        # The client has no public field for what the server said of itself at the greeting.
+        # The client has no public field for the server's greeting.
         return not self.client._server_info.get("jetstream")
 
     @property
@@ -149,8 +149,8 @@ class Link:
         except TimeoutError as error:
             why = self.client.last_error
             await self._give_up()
-            # The client tries a refused login again like a server that is away; only here, at the end of the time, is
-            # it told apart.
+            # The client retries a refused login like an absent server; only here, at the end of the time, are they
+            # distinguished.
             if isinstance(why, nats.errors.AuthorizationError) or REFUSED_LOGIN in str(why).lower():
                 raise Unavailable(
                     f"the NATS server at {where} does not take this login: user and password stand in nats_url "
@@ -200,7 +200,7 @@ class Link:
             user=to.user if to.password is not None else None,
             password=functools.partial(next, itertools.cycle(to.passwords)) if to.passwords else None,
             token=to.user if to.password is None else None,
-            # From the first byte: a greeting in the clear could leave out that there is TLS, and the client goes on.
+            # From the first byte: a plain-text greeting could omit TLS, and the client would continue without it.
             tls=_trust(to) if to.encrypted else None,
             tls_handshake_first=to.encrypted,
             name=self._name,
@@ -295,7 +295,7 @@ class Link:
             telemetry.DROPPED.labels(self.service, "slow_consumer").inc()
             self.report("slow_consumer", subject=error.subject)
             return
-        # Also before the connection stands: a server that is awaited shows as a count, while the log says it once.
+        # Also before the first connection: waiting for a server shows as a count, while it is logged once.
         telemetry.BUS_ERRORS.labels(type(error).__name__).inc()
         if self._opened:
             self.report(type(error).__name__, why=str(error))
@@ -327,8 +327,8 @@ class Link:
         telemetry.RECONNECTS.inc()
         telemetry.CONNECTED.set(1)
         log.info("bus.reconnected")
-        # Subscriptions are the client's to renew, but a reader with a pull request under way must begin anew: the
-        # request died with the connection.
+        # The client renews subscriptions, but a reader with a pending pull request must restart: the request died with
+        # the connection.
         self._tell()
 
     async def _on_closed(self) -> None:
@@ -344,7 +344,7 @@ class Link:
         """Handle a server that is about to stop: move to another one, if there is one, before all clients do at
         once."""
         log.warning("bus.server_leaving")
-        # With one server there is nowhere to go: it is left when it closes, as at any other end of a connection.
+        # With one server there is no other to move to: it is left when it closes, as at any other end of a connection.
         if len(self.client.servers) > 1:
             await self.client.force_reconnect()
 

@@ -88,7 +88,7 @@ class OrderedReader:
     async def _start(self) -> None:
         client = self._link.client
         with not_found_or_unavailable(f"stream {self._stream}"):
-            # The consumer before the inbox: a stream that does not exist leaves no subscription behind.
+            # The consumer before the inbox, so that a missing stream leaves no subscription behind.
             info = await self._link.js.add_consumer(self._stream, self._config)
             self._subscription = await client.subscribe(client.new_inbox(), cb=self._take)
         self.pending = info.num_pending or 0

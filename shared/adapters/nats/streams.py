@@ -76,7 +76,7 @@ class Streams:
             if isinstance(error.__cause__, APIError) and error.__cause__.err_code in WRONG_LAST_SEQUENCE:
                 return await self._stored_before(sent, what, str(error.__cause__.description))
             raise
-        # "Duplicate" says only that the id was seen: whether it was this message has to be looked up.
+        # "Duplicate" only means that the id was seen: whether it was this message must be looked up.
         if ack.duplicate:
             await self._compare(ack, sent, what)
         return Stored(ack.stream, ack.seq, bool(ack.duplicate))
@@ -125,7 +125,7 @@ class Streams:
             try:
                 return await read(stream, subject, last_per_subject=last_per_subject)
             except NotFoundError:
-                # Central makes the streams: before its first start there is nothing to read, and that is no trouble.
+                # Central creates the streams: before its first start there is nothing to read, which is no error.
                 return ()
             except Broken as error:
                 why = error
@@ -187,7 +187,7 @@ class Streams:
             **limits,
             "subjects": list(spec.subjects),
             "duplicate_window": spec.duplicate_window_s,
-            # A stream that nodes write refuses what is new when it is full: dropping the oldest would let one node's
+            # A stream that nodes write refuses new messages when it is full: dropping the oldest would let one node's
             # flood erase the facts of all others. `make_room` then chooses.
             "discard": DiscardPolicy.NEW if spec.of_node else DiscardPolicy.OLD,
             # Without a wish the operator's number stays: bringing a cluster of three back to one replica would lose its

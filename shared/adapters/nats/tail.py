@@ -61,7 +61,7 @@ async def opened(
         NotFoundError: the stream does not exist.
         Broken, Unavailable: the stream cannot be read now.
     """
-    # `DirectReader` reads from a sequence on, and cannot say which message is the last of its subject.
+    # `DirectReader` reads from a sequence on, and cannot tell which message is the last of its subject.
     if not last_per_subject and await has_no_consumers(link):
         return await DirectReader.open(link, stream, subject, start=start)
     return await OrderedReader.open(link, stream, subject, start=start, last_per_subject=last_per_subject)

@@ -93,7 +93,7 @@ STREAMS = (
         max_messages=200_000,
         max_per_subject=8,
     ),
-    # What the server says once, and to nobody in particular, when a durable gives an event up; some 300 bytes each.
+    # Sent once by the server, without an addressee, when a durable gives an event up; some 300 bytes each.
     StreamSpec(
         DEAD_LETTERS_STREAM,
         (f"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.{EVENTS_STREAM}.*",),

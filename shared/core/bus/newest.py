@@ -55,7 +55,7 @@ class NewestGate:
                 return "new"
             return "replayed" if seq == self.seq else "stale"
         past = self._retired.get(boot_id)
-        # A boot that nobody has seen replaces the current one at once: a restart must not cost a period of silence.
+        # An unknown boot replaces the current one at once, because a restart must not cost a period of silence.
         return "new" if past is None or (silent and seq > past.seq) else "retired"
 
     def admit(self, boot_id: str, seq: int, now_s: float) -> Verdict:
@@ -102,6 +102,6 @@ class NewestGate:
     def _overhear(self, past: _Retired, seq: int, now_s: float) -> None:
         if seq > past.seq:
             past.seq = seq
-            # What was under way at the change of boots arrives within a period and is no second sender.
+            # Messages in flight at the change of boots arrive within a period, and are no second sender.
             if now_s - past.at_s > self.period_s:
                 past.spoke_s = now_s

@@ -71,7 +71,7 @@ def cuts(held: Held, sample: Sequence[Weighed]) -> tuple[Cut, ...]:
         # By what is short: a flood of tiny messages fills the count long before the bytes.
         weights[one.node] += 1 if held.counts else max(1, one.size_bytes)
         counts[one.node] += 1
-    # With fewer than ten nodes an even share is more than a tenth; below it nobody is cut.
+    # With fewer than ten nodes an even share is more than a tenth; below it no node is cut.
     share = max(SHARE, 1 / len(weights)) * ROOM
     heavy = []
     for node, weight in sorted(weights.items()):

@@ -134,7 +134,7 @@ def from_file(knob: Knob, text: str, version: Version) -> str | int:
         quota, _, period = text.partition(" ")
         if quota in ("max", "-1"):
             return UNLIMITED
-        # On v1 the period stands in a file of its own, and is taken for the default.
+        # On v1 the period is in a separate file, and the default is assumed.
         return int(quota) * 1000 // int(period or PERIOD_US)
     if text == "max":
         return UNLIMITED

@@ -67,7 +67,7 @@ class KubeletLayout:
 
     def container_group(self, pod: Pod, container: Container) -> str | None:
         """See `Layout`; there is none before the runtime has given the container an id."""
-        # One container stands for too many; only the pod's own group is true of all of them.
+        # One container stands for too many; only the pod's own group describes all of them.
         if pod.as_one:
             return self.pod_group(pod)
         runtime, _, name = container.id.partition("://")

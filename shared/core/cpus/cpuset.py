@@ -85,7 +85,7 @@ class CpuSet:
         return CpuSet(taken)
 
 
-# A node says and reads the same few lists in every message and file.
+# A node writes and reads the same few lists in every message and file.
 @lru_cache(maxsize=1024)
 def _mask(text: str) -> int:
     mask = 0

@@ -100,8 +100,7 @@ class IntentRecord:
 
     def expired(self, now_s: float) -> bool:
         """Return whether the time to begin is over: the deadline has passed, or the machine was restarted since."""
-        # A clock below the moment of opening has started anew: what was decided before a reboot is not carried out
-        # after it.
+        # A clock below the opening time has restarted: decisions from before a reboot are not carried out after it.
         return now_s < self.opened_at_s or now_s - self.opened_at_s > self.intent.deadline_s
 
 

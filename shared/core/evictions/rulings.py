@@ -44,12 +44,12 @@ _UNKNOWN = Meaning(None)
 
 OUTCOMES: Mapping[str, Mapping[Writer, Meaning]] = {
     "accepted": {"node": Meaning("accepted", ""), "central": Meaning("accepted")},
-    # Central cannot tell its own call of the last pass from somebody else's: gone is what it was after, either way.
+    # Central cannot distinguish its own call of the last pass from another's: gone is its goal, either way.
     "gone": {
         "node": Meaning("cancelled", "the pod was gone before its eviction began"),
         "central": Meaning("succeeded"),
     },
-    # A node does not wait for the budget: its arbiter chooses anew, and may find a pod whose budget allows it.
+    # A node does not wait for the budget: its arbiter chooses again, and may find a pod whose budget allows it.
     "wait": {
         "node": Meaning("cancelled", "the pod's disruption budget allows no eviction now: {answer}"),
         "central": _UNKNOWN,

@@ -56,7 +56,7 @@ def requests_of(document: Mapping[str, Any]) -> dict[str, int]:
         own = _requests(container)
         if container.get("restartPolicy") == "Always":
             beside += own
-        # A sidecar starts in its turn and stays, so it counts beside every init container behind it.
+        # A sidecar starts in its turn and stays, so it counts next to every later init container.
         largest |= beside if container.get("restartPolicy") == "Always" else beside + own
     together = sum((_requests(container) for container in spec.get("containers") or ()), beside)
     return dict(together | largest)

@@ -27,7 +27,7 @@ DEFAULT_GRACE_S = 30
 _POD_KEYS = {"apiVersion", "kind", "metadata", "spec", "status"}
 _SPEC_KEYS = {"containers", "priority", "terminationGracePeriodSeconds", "restartPolicy"}
 _CONTAINER_KEYS = {"name", "command", "args", "env", "workingDir", "resources"}
-# Where the pod runs and how its image gets there: without meaning on one host that runs commands of its own.
+# Where the pod runs and how its image gets there is meaningless on one host that runs its own commands.
 _WITHOUT_MEANING = {"schedulerName", "imagePullPolicy", "imagePullSecrets", "nodeSelector", "tolerations", "dnsPolicy"}
 # Left out, these would give a pod more rights or other steps than its author asked for.
 _REFUSED_KEYS = {"securityContext", "initContainers", "envFrom"}

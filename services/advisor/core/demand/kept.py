@@ -51,7 +51,7 @@ def kept_of(containers: tuple[ContainerView, ...]) -> KeptIdle:
 
 
 def _idle_cores(container: ContainerView) -> float:
-    # CPUs of a dedicated pod are its own, and one without them counts its request with every policy.
+    # A dedicated pod owns its CPUs, and one without CPUs counts its request with every policy.
     if container.qos != "shared_cores" or container.cpu.usage_cores is None:
         return 0.0
     return max(0.0, container.request_cores - container.cpu.usage_cores)

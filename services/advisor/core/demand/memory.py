@@ -18,7 +18,7 @@ def estimate_bytes(
     if qos == "reclaimed_cores":
         return 0
     system = qos == "system_cores"
-    # 0 counts as missing, as it does with CPU.
+    # 0 counts as missing, as for CPU.
     known = [figure for figure in (figures.all[:1] if system else figures.all) if figure]
     if known:
         return -(-sum(known) * (100 if system else percent) // 100)

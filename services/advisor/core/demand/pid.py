@@ -89,7 +89,7 @@ def _step(before: Controller, indicator: Indicator, sizes: SizeRange, weight: fl
     if not low <= indicator.current <= high:
         adjustment += weight * _correction(gains, error, before.error, sizes.upper_cores)
     adjustment = min(max(adjustment, gains.adjustment_lower), gains.adjustment_upper)
-    # Only what can be carried out is remembered: at a bound the sum would else grow without an end.
+    # Remember only what can be applied: at a bound, the sum would otherwise grow without limit.
     adjustment = sizes.clamp(sizes.current_cores + adjustment) - sizes.current_cores
     return Controller(sizes.current_cores, adjustment, error)
 

@@ -72,7 +72,7 @@ class Bounds:
         A reserve pool that leaves no room for both other pools is not created: the pools then overlap, whatever shape
         is wanted.
         """
-        # At least one CPU for the tenants and the reclaimed pool's floor have to remain beside it.
+        # At least one CPU for the tenants and the reclaimed pool's floor must remain.
         room = cpus - reserve_pool_cpus - max(1, cpu_share(cpus)) - reclaim_floor_cpus(cpus)
         large = cpus // (2 if smt else 1) >= MIN_DISJOINT_CORES and room >= 0
         return cls(

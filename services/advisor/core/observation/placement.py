@@ -62,8 +62,8 @@ def place_of(pod: Pod, seen: PodPlace | None) -> PodPlace:
         # A pool on a NUMA node has no name before the node is known; until then its pods are in the share pool.
         return replace(PLAIN, pool=SHARE if requested.bound else requested.pool, dedicated=requested.dedicated)
     if pod.qos == "dedicated_cores":
-        # It asked and did not get: as long as it runs in the share pool it has to count there, or
-        # that pool is too small.
+        # It requested CPUs and got none: while it runs in the share pool it must count there, or that pool is too
+        # small.
         return replace(requested, cpus_per_numa=seen.cpus_per_numa) if seen.pool == DEDICATED else PLAIN
     if pod.qos != "shared_cores" or seen.pool == SHARE:
         return PLAIN

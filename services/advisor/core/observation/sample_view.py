@@ -68,7 +68,7 @@ def _signs(pool: PoolReading | None, containers: Sequence[ContainerView], stolen
         return signs
     if signs.waiting_tasks is None or any(_is_silent(one) for one in containers if one.qos == "shared_cores"):
         wait, told = _wait(pool, NO_QUOTA, stolen), signs.waiting_tasks
-        # Of quotas the pool knows nothing: what some are known to wait for besides CPUs is taken out of its figure.
+        # The pool does not know quotas: subtract what some containers are known to wait for besides CPUs.
         of_pool = None if wait.for_cpus is None else wait.for_cpus - signs.waiting_for_others
         if of_pool is not None and (told is None or of_pool > told):
             signs = Signs(of_pool, waiting_for_others=max(wait.for_others, signs.waiting_for_others))

@@ -88,7 +88,7 @@ def capacity_millis(pools: Mapping[int, NumaPool], headroom_millis: Mapping[int,
 
 def supply_cores(pool_cpus: int, used_cores: float, group: GroupUse) -> float:
     """CPUs of the pool that are not used, and those that reclaimed pods use, at most their quota."""
-    # What reclaimed pods use themselves is theirs already; only use by others takes away from the supply.
+    # The use of reclaimed pods is already theirs; only the use of others reduces the supply.
     cores = max(pool_cpus - used_cores, 0.0) + group.usage_cores
     return cores if group.quota_cores is None else min(cores, group.quota_cores)
 

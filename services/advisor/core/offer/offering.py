@@ -77,7 +77,7 @@ def _cpu(fields: dict[str, Any], seen: OfferInputs, rules: ReclaimOfferRules, la
     """Put the CPU offer into the fields, within what was advised for the pool."""
     oversold = rules.util.max_oversold_ratio if rules.cpu == "util" else 1.0
     most = int(fields["reclaimed_cpu_millis"] * oversold)
-    # What is in force is not known: the offer may fall with the advice, and not rise.
+    # What is in force is unknown: the offer may fall with the advice, but not rise.
     if seen.reclaim_pool is None or not seen.view.fresh:
         fields["reclaimed_cpu_millis"] = min(most, last.total_millis)
         return last

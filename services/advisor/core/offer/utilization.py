@@ -36,6 +36,6 @@ def util_capacity_cores(
         step_cores = supply_cores * (rules.target_ratio - used_ratio)
     elif 0 < rules.max_ratio < used_ratio:
         step_cores = supply_cores * (rules.max_ratio - used_ratio)
-    # From the last offer on: an integral rule, which finds its own level, and therefore needs both bounds.
+    # Starts from the last offer: an integral rule, which finds its own level, and therefore needs both bounds.
     cores = min(max(last_cores + step_cores, supply_cores), supply_cores * rules.max_oversold_ratio)
     return min(cores, max_cores) if max_cores > 0 else cores

@@ -52,7 +52,7 @@ class Histogram:
         factor = 2.0 ** -max(0.0, aged_half_lives)
         weights = {index: old * factor for index, old in self.weights.items()}
         weights[bucket] = weights.get(bucket, 0.0) + weight
-        # What can no longer move a percentile is dropped; memory is bounded by the number of buckets as well.
+        # Buckets that can no longer move a percentile are dropped; the number of buckets bounds memory as well.
         least = EPSILON * math.fsum(weights.values())
         return Histogram({index: weight for index, weight in weights.items() if weight >= least})
 

@@ -119,7 +119,7 @@ class LearnedMargin:
 
     def observe(self, need_cores: float, now_s: float, cpus: int, rules: MarginRules) -> "LearnedMargin":
         """The state after one more reading on a machine of so many CPUs, with the forecast that follows from it."""
-        # Queues may be of any length, and squares of them are added up; nobody can be given more than the machine.
+        # Queues may be of any length, and their squares are summed; no tenant can get more than the machine.
         need_cores = min(need_cores, float(cpus))
         after = replace(
             self._with_rise(need_cores, now_s, rules), usual=self.usual.observe(need_cores, now_s, rules.usual)

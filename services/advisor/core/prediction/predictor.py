@@ -118,7 +118,7 @@ class Weights(BaseModel):
     @model_validator(mode="after")
     def _ascending(self) -> Self:
         steps = [model.step_s for model in self.models]
-        # Two of one step could not be told apart: tracks are kept by it.
+        # Two models with one step could not be told apart, because tracks are stored by step.
         if sorted(set(steps)) != steps:
             raise ValueError(f"models: step_s {steps}: want each step once, ascending")
         return self

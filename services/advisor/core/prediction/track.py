@@ -72,7 +72,7 @@ class Track:
     def observe(self, need_cores: float, now_s: float, rules: TrackRules) -> "Track":
         """The state after one more reading."""
         step = step_of(now_s, self.model.step_s)
-        # Outcomes stay: a gap says nothing of how good the predictor is.
+        # Outcomes stay, because a gap says nothing about the quality of the predictor.
         if self.step is None or breaks(self.step, step):
             return replace(self, past=(), pending=(), step=step, largest=need_cores)
         track = self
@@ -92,7 +92,7 @@ class Track:
         pending = [p for p in judged if p.last_step > step]
         if len(past) == self.model.history_steps:
             pending.append(Pending(self.model.bound_cores(past), step + self.model.horizon_steps))
-        # Moved on as long as it is wrong, so that the time to its return begins when it is right again.
+        # Moves on while the predictor is wrong, so the time to its return begins when it is right again.
         wrong_s = now_s if sum(outcomes) > rules.max_misses else self.wrong_s
         return replace(self, past=past, pending=tuple(pending), outcomes=outcomes, wrong_s=wrong_s, step=step + 1)
 

@@ -230,7 +230,7 @@ class _RoundBuilder:
         memory = memory_advice(view, demand.memory_bytes, reserved, before)
         ramps, instead, policy = self._ramps(), self.rules.instead, self.chosen.policy.name
 
-        # Said of the terms alone: whoever held the round before as well would hold all that ever were.
+        # Store only the terms: storing the previous round as well would keep all earlier rounds alive.
         def said() -> Iterator[Reason]:
             if instead:
                 yield Reason(rule=f"{instead}; {policy} decides")

@@ -74,7 +74,7 @@ def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
         raise _nonsense(policy, f"memory_bytes {memory!r}, want a whole number from 0 to {MOST_BYTES}")
     if quota is not None and not _is_amount(quota, Real, MOST_CORES):
         raise _nonsense(policy, f"reclaim_quota_cores {quota!r}, want None or a number from 0 to {MOST_CORES:g}")
-    # What is not made yet is checked by `worded`, where anybody is to read it.
+    # Reasons that are not built yet are checked by `worded` when they are read.
     if type(why) is not Reasons and (
         not isinstance(why, tuple) or not all(isinstance(reason, Reason) for reason in why)
     ):

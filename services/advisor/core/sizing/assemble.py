@@ -65,7 +65,7 @@ def _assembled(node: NodeCpus, regions: tuple[RegionRequirement, ...]) -> Assemb
     shared: dict[int, dict[str, int]] = {}
     dedicated: dict[int, dict[str, int]] = {}
     throttled: set[str] = set()
-    # Rounding favours whoever comes first, so the order must not be that of the list.
+    # Rounding favours the first pools, so the order must not depend on the list.
     ordered = sorted(regions, key=lambda region: (region.pool, region.type, region.numas))
     bound_numas = sorted({numa for region in ordered if region.bound for numa in region.numas})
     places: dict[int, tuple[int, ...]] = {numa: (numa,) for numa in bound_numas}
@@ -134,7 +134,7 @@ class _RegionGroup:
         own_requests = {pool: _request_of(region) for pool, region in self.dedicated.items()}
         isolated = self._isolated_sizes(required, requests, room - sum(own_requests.values()))
         expand = self.node.overlap or not self.node.reclaim
-        # Where share pools grow to fill (overlap, or nothing to sublet), what was asked for says in which proportion
+        # If share pools grow to fill the machine (overlap, or nothing to sublet), requests set the proportion
         # (docs/facts/katalyst-cpu.md#assembler).
         base = requests if expand else self._wanted(required, requests)
         fixed = {**isolated, **own_requests}
@@ -179,7 +179,8 @@ class _RegionGroup:
 
     def _disjoint(self, sizes: Mapping[str, int], room: int, lent: Mapping[str, int]) -> int:
         if not self.node.reclaim:
-            # What reclaimed pods keep is theirs even with reclaiming off: pods that run now are not left without a CPU.
+            # Reclaimed pods keep their CPUs even if reclaiming is off, because running pods must not be left without a
+            # CPU.
             return self.kept
         return room - sum(sizes.values()) + sum(lent.values()) + self.kept
 

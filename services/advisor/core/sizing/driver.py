@@ -49,7 +49,7 @@ def size_regions(node: SizingInput, needs_of: NeedsOf, before: SizedRegions, now
     provision = provide(node.shape, needs, regulation)
     if not isolation.pods or _isolation_fits(node.shape, provision, needs):
         return SizedRegions(isolation, provision)
-    # What was seen of the containers is kept: a pod stays noisy, though there is no room for it now.
+    # Keep the history of the containers: a pod stays noisy even if there is no room for it now.
     return SizedRegions(Isolation(watches=isolation.watches), provide(node.shape, needs_of(()), regulation))
 
 

@@ -114,7 +114,7 @@ def _watched(rules: IsolationRules, one: ContainerTasks, before: NoiseRecord, no
         return before
     if _is_noisy(rules, one):
         return NoiseRecord(hits=min(before.hits + 1, rules.lock_in_threshold))
-    # Hits begin anew: only rounds in a row count.
+    # Hits restart, because only consecutive rounds count.
     return NoiseRecord(calm_since_s=now_s if before.calm_since_s is None else before.calm_since_s)
 
 

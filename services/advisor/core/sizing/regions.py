@@ -52,7 +52,7 @@ def split(
 def _regions_of(container: ContainerView, isolated: bool, known: Collection[int] | None) -> list[Region]:
     numas = [numa for numa, cpus in container.cpus_per_numa if cpus and (known is None or numa in known)]
     if container.dedicated:
-        # Not placed yet: one region without a node, which keeps nobody off any.
+        # Not placed yet: one region without a node, which blocks no node for others.
         if not container.bound or not numas:
             return [Region(container.pod, "dedicated")]
         return [Region(container.pod, "dedicated", numa, container.exclusive) for numa in numas]

@@ -32,7 +32,7 @@ def regulated(ramp: Ramp, limits: RampLimits, now_s: float, wanted: int, effecti
     if size == ramp.size:
         return ramp
     if size < ramp.size:
-        # The longer wait goes on only if the last step down was taken back; else the usual one holds again.
+        # The longer wait continues only if the last step down was reversed; otherwise the usual wait applies again.
         return Ramp(size, now_s, ramp.wait_s if ramp.regretted else 0.0)
     # Already counted, or so late that it is news and no regret.
     if ramp.regretted or not _is_waiting(ramp, limits, now_s):

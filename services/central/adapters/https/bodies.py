@@ -42,7 +42,8 @@ class BodyBudget:
         try:
             try:
                 async with asyncio.timeout(within_s):
-                    # Counted as it comes, not as it was announced: who announces much and sends nothing holds nothing.
+                    # Count received bytes, not announced ones, so a client that announces much and sends nothing
+                    # reserves nothing.
                     async for part in content.iter_any():
                         size += len(part)
                         more = max(0, size - OWN_BYTES) - beyond

@@ -96,7 +96,8 @@ def _signed(
     extensions: tuple[tuple[x509.ExtensionType, bool], ...] = (
         (x509.SubjectAlternativeName([x509.DNSName(name) for name in names]), False),
         (x509.BasicConstraints(ca=False, path_length=None), True),
-        # As a client it is known to who asks for certificates of this very authority: the extender, of its schedulers.
+        # Also usable as a client certificate for servers that trust this very authority: the extender trusts its
+        # schedulers so.
         (x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]), False),
         (x509.AuthorityKeyIdentifier.from_issuer_public_key(authority_key.public_key()), False),
     )

@@ -104,7 +104,7 @@ class HttpsServer:
         application = web.Application()
         for route in self._routes:
             application.router.add_route(route.method, route.path, self._handler(route))
-        # Nobody compresses what he asks, and a small body could become a large one.
+        # Refuse compressed bodies: no client needs them, and a small one could expand to a large one.
         runner = web.AppRunner(
             application, access_log=None, max_line_size=MOST_LINE_BYTES, max_field_size=MOST_LINE_BYTES,
             keepalive_timeout=self._bounds.idle_s, lingering_time=LINGER_S, auto_decompress=False,
@@ -133,7 +133,7 @@ class HttpsServer:
         there = server.connections
         self._answered = {one: self._answered[one] for one in there if one in self._answered}
         one_too_many = max(0, len(there) - self._bounds.connections + 1)
-        # Who was never answered stands before all others, the oldest first: the API server is answered all the time.
+        # Connections that were never answered come first, the oldest first: the API server is answered all the time.
         for longest_ago in sorted(there, key=lambda one: self._answered.get(one, 0))[:one_too_many]:
             longest_ago.force_close()
         return server()
@@ -152,7 +152,7 @@ class HttpsServer:
             route.lost("not_read")
             return web.Response(status=refusal.status, text=f"{refusal}\n")
         except Exception:
-            # Who asked is told that it failed, and goes on without an answer.
+            # The client learns that it failed, and continues without an answer.
             route.lost("failed")
             raise
         self._answered[request.protocol] = next(self._turns)

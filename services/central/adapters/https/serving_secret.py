@@ -92,7 +92,7 @@ class ServingSecret:
         if there is None:
             await self._objects.create(SECRETS, {"metadata": meta, "type": "kubernetes.io/tls", "data": data})
             return
-        # With its version: the one who led before may be writing still.
+        # With its version, because the former leader may still be writing.
         version = {"resourceVersion": there["metadata"]["resourceVersion"]}
         await self._objects.patch(SECRETS, {"metadata": meta | version, "data": data})
 

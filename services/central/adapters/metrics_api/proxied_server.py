@@ -19,7 +19,7 @@ class ProxiedServer:
             Unavailable: the certificate or the proxy's authorities cannot be used, or the address cannot be had.
         """
         proxy = self._proxy()
-        # Without a proxy nobody is answered; the last one's authorities do no harm meanwhile.
+        # Without a proxy no request is answered, so the last authorities do no harm meanwhile.
         if proxy is not None:
             self._server.ask_for(proxy.authorities.encode())
         await self._server.use(certificate, key)

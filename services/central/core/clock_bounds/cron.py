@@ -83,7 +83,7 @@ def _numbers(text: str, field: str, name: str, low: int, high: int) -> frozenset
             first, last = low, high
         else:
             first_number, last_number = _number(first_text), _number(last_text if dash else first_text)
-            # A single number with a step goes on to the end, as in CronJob: 5/15 is 5,20,35,50.
+            # A single number with a step runs to the end of the range, as in CronJob: 5/15 is 5,20,35,50.
             first, last = first_number, high if slash and not dash else last_number
         if not (low <= first <= last <= high and step >= 1):
             raise _refused(text, f"for the {name} numbers from {low} to {high}, not {part!r}")

@@ -56,7 +56,7 @@ def figure_samples(
     for row in figures.rows():
         about = MeteredObject(row.resource, row.namespace or None, row.name)
         known = seen(about)
-        # One that is not known goes on, and is counted where samples are stored.
+        # An unknown one is passed on, and counted where samples are stored.
         if known is not None and known.node != figures.node:
             continue
         labels = tuple(sorted(row.labels.items()))

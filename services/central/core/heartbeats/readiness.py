@@ -99,7 +99,7 @@ class BusProbe:
 
     def returned(self, now_s: float, rules: Rules) -> "BusProbe":
         """Record that the probe came back; after a gap, listening restarts."""
-        # Judged before this probe counts: it is the gap that ends with it which makes the listening start anew.
+        # Judged before this probe counts, because the gap that ends with it restarts the listening.
         return BusProbe(now_s, self.since_s if self.well(now_s, rules) else now_s)
 
     def well(self, now_s: float, rules: Rules) -> bool:
@@ -198,19 +198,18 @@ def _bus_suspect(probe: BusProbe, now_s: float, rules: Rules) -> str:
     if not probe.well(now_s, rules):
         return f"central did not hear its own probe within {rules.probe_max_age_s:g} s: the bus is suspect"
     listening_s = now_s - (probe.since_s if probe.since_s is not None else now_s)
-    # A silence cannot be longer than the time for which somebody has listened (docs/facts/safety-
-    # rules.md#rule-2-silence-is-not-death).
+    # A silence cannot be longer than the time of listening (docs/facts/safety-rules.md#rule-2-silence-is-not-death).
     if listening_s < rules.late_s:
         return f"central has listened for less than {rules.late_s:g} s"
     return ""
 
 
 def _standing(heartbeat: Heartbeat, bus_suspect: str, probe: BusProbe, now_s: float, rules: Rules) -> Standing:
-    # Before the bus is asked: a node that is heard is known, however the bus is otherwise.
+    # Before the bus is checked: a node that is heard is known, whatever the state of the bus.
     if now_s - heartbeat.heard_at_s <= rules.late_s:
         return READY if heartbeat.ready else Standing("unready", "; ".join(heartbeat.failing) or "says so itself")
     if bus_suspect:
-        # None, not a length: nobody listened, so the node may have spoken all the time.
+        # None, not a duration: central did not listen, so the node may have sent all the time.
         return Standing("unknown", bus_suspect, None)
     silent_s = now_s - _silent_since(heartbeat, probe)
     if silent_s <= rules.late_s:

@@ -85,7 +85,7 @@ def check_target(target: KccTarget, allowed: Mapping[int, Sequence[str]], others
     Raises:
         Refused: `ValidateFailed`, and what to change.
     """
-    # One that is being deleted claims nobody: its successor may be there already.
+    # A target that is being deleted claims no node, because its successor may exist already.
     rest = sorted((o for o in others if o.key != target.key and not o.deleting), key=lambda o: o.key)
     if target.label_selector and target.node_names:
         _refuse("nodeLabelSelector and ephemeralSelector.nodeNames are both set, want one of them")

@@ -90,17 +90,17 @@ def node_of(review: Mapping[str, Any], *, agents: str) -> str:
     Raises:
         Refused: the token is not valid, is made for another audience, belongs to another user, or is bound to no node.
     """
-    # `is not True`: anything else, also a text that says so, is no.
+    # `is not True`: any other value, even a text "true", means no.
     if review.get("authenticated") is not True:
         raise Refused(f"the token is not valid: {review.get('error') or 'the API server refuses it'}", reason="invalid")
-    # Who does not know audiences leaves them out, and has then not compared any.
+    # An API server that does not know audiences omits them, and has then not compared any.
     if AUDIENCE not in (review.get("audiences") or ()):
         raise Refused(f"the token is not for {AUDIENCE}", reason="audience")
     user = review.get("user") or {}
     if user.get("username") != agents:
         raise Refused(f"{user.get('username')!r} is not {agents}", reason="stranger")
     names = (user.get("extra") or {}).get(NODE_NAME) or []
-    # None: an API server before 1.30. Several: nobody can say for which of them the token speaks.
+    # None: an API server before 1.30. Several: it is undecidable for which of them the token was issued.
     if len(names) != 1:
         raise Refused("the token is bound to no node; Kubernetes 1.30 or newer says which", reason="no_node")
     try:

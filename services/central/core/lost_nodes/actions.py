@@ -69,7 +69,7 @@ def plan_evictions(
     Few at a time on a node, so that a mistake is seen before it is repeated; `under_way` are those that still go.
     """
     pace, going = Pace(rules.pods_per_min / 60, rules.pods_per_node), list[str]()
-    # In the order of names: a new leader goes on with the same pods, instead of choosing others.
+    # In the order of names, so that a new leader continues with the same pods instead of choosing others.
     for pod in sorted(set(pods) - set(under_way)):
         if len(under_way) + len(going) >= rules.pods_per_node:
             break

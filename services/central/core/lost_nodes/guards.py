@@ -116,7 +116,7 @@ def allowed_bad(total: int, bad: int, ratio: float) -> int:
 def weigh(census: Census | None, before: Guards, now_s: float, rules: Rules) -> Guards:
     """All guards over all nodes; None: it is not known which nodes there are, and nothing may be done."""
     if census is None:
-        # What is remembered stays: an API server that was away must not erase how many nodes there were.
+        # The memory stays, because an outage of the API server must not erase how many nodes there were.
         unknown = replace(before, state="Normal", actions_per_s=0.0)
         return _holding(unknown, {CLUSTER: {UNKNOWN_TOTAL: rules.clean_s}}, now_s)
     total, bad = census.totals[CLUSTER], sum(node.bad for node in census.others)
@@ -147,7 +147,7 @@ def _holding(counted: Guards, found: Mapping[str, Mapping[str, float]], now_s: f
     """
     held = {scope: until_s for scope, until_s in counted.held_until_s.items() if until_s > now_s}
     for scope, reasons in found.items():
-        # Counted anew while the cause lasts: the pause ends so long after its last sight.
+        # Restarted while the cause lasts: the pause ends a fixed time after it was last seen.
         held[scope] = max(held.get(scope, -math.inf), now_s + max(reasons.values()))
     objections = {
         scope: tuple(found[scope]) if scope in found else (f"a pause holds for another {held[scope] - now_s:.0f} s",)
@@ -164,7 +164,7 @@ def _too_many(bad: int, total: int, rules: Rules) -> str:
 
 def _sudden(census: Census, rules: Rules) -> str:
     newest_s = rules.late_s + rules.sudden_window_s
-    # Only newly late ones: nodes that have been silent for long are another event.
+    # Only newly late nodes count: nodes that have been silent for long are a different event.
     sudden = sum(node.silent_s is not None and rules.late_s < node.silent_s <= newest_s for node in census.others)
     # Both bounds must be exceeded: in a small cluster a share means nothing, in a large one a number.
     limit = max(rules.sudden_nodes, math.floor(rules.sudden_ratio * census.totals[CLUSTER] + _ROUNDING))

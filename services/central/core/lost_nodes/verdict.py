@@ -58,7 +58,7 @@ def judge(evidence: Evidence, rules: Rules) -> Judged:
     silent_s = evidence.silent_s or 0.0
     if silent_s <= rules.late_s:
         return READY
-    # Before the agent: on a node that Kubernetes has lost, its pod's readiness is only the last thing that was said.
+    # Before the agent: if Kubernetes has lost the node, its pod's readiness is only the last reported one.
     if evidence.node_stale:
         return Judged("kubernetes", "the node's lease ran out: its pods are Kubernetes' business", silent_s)
     if evidence.agent_ready:
@@ -77,7 +77,7 @@ def _unknown(evidence: Evidence, rules: Rules) -> str:
         return "the API server does not answer"
     if evidence.silent_s is None:
         return "it is not known since when the node is silent"
-    # A node that is heard needs no further evidence: what is not known of it does not matter.
+    # A node that is heard needs no further evidence, so unknowns do not matter.
     if evidence.silent_s <= rules.late_s:
         return ""
     if evidence.node_stale is None:

@@ -83,7 +83,7 @@ def companion_change(node: NodeSeen, there: CompanionSeen | None) -> dict[str, A
     wanted = companion_metadata(node.name, node.uid, node.labels)
     if there is None:
         return wanted
-    # By UID: a Node that was made anew under its name has to own its companion itself, or both would be deleted.
+    # By UID: a recreated Node must own its companion itself, or both would be deleted.
     if dict(there.labels) == wanted["labels"] and node.uid in there.owners:
         return None
     # None removes a key in a merge patch; a label that is merely left out would stay.

@@ -77,7 +77,7 @@ def agent_of(document: Mapping[str, Any]) -> AgentSeen | None:
 def ready(pod: Mapping[str, Any]) -> bool:
     """Whether a pod is ready and stays."""
     conditions = {row.get("type"): row.get("status") for row in (pod.get("status") or {}).get("conditions") or ()}
-    # A pod that is being deleted is still Ready for the length of its grace, and gone right after.
+    # A pod that is being deleted is still Ready during its grace period, and gone right after.
     return conditions.get("Ready") == "True" and not pod["metadata"].get("deletionTimestamp")
 
 

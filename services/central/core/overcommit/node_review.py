@@ -43,11 +43,11 @@ def _admitted(node: OvercommitNode, request: AdmissionRequest) -> Admitted:
     old = request.fields.get("oldObject")
     before = overcommit_node(old).status if isinstance(old, dict) else {}
     if not _by_kubelet(request, node.name):
-        # Who changes no figure has said nothing of them: what is new in the annotations is for kubelet to show.
+        # A writer that changes no figure says nothing about them: new annotations take effect when kubelet writes.
         return Admitted(node.status) if node.status == before else admitted(node.status, node.said, by_kubelet=False)
     own = _kubelets_own(node.status, before, node.said.originals)
     said: NodeOvercommit = node.said
-    # Figures that were made of others than these are not kubelet's any more: until they are made anew, the ratio alone.
+    # Figures derived from others are no longer kubelet's: until they are derived again, only the ratio applies.
     known = {name: one for name, one in said.overcommitted.items() if own.get(name) == said.originals.get(name)}
     found = admitted(own, replace(said, overcommitted=known), by_kubelet=True)
     return Admitted({**node.status, **found.status}, found.originals)

@@ -42,7 +42,7 @@ def request_bounds(
     """Return the bounds of one resource: wide while little is known, close to the percentiles after days."""
     target, lower, upper = (_with_margin(value, margin_ratio) for value in (usage.target, usage.lower, usage.upper))
     spread = 1 / confidence if confidence > 0 else math.inf
-    # Without any knowledge the lower bound vanishes, and there is no upper one.
+    # Without any knowledge the lower bound is 0, and there is no upper one.
     highest = upper * (1 + spread)
     return RequestBounds(
         target=max(target, at_least),

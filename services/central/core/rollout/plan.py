@@ -185,7 +185,7 @@ def _entry_of(cnc: CompanionSeen | None, plural: str) -> NodeConfig | None:
 
 def _entries(node: str, cnc: CompanionSeen | None, rollouts: Mapping[str, Rollout]) -> list[ConfigEntry]:
     """Return what a CNC should point to: as rolled out, and unchanged for all other kinds."""
-    # A kind that no valid KCC declares now is left as it is: a KCC in need of repair must not reset a cluster.
+    # Leave a kind unchanged that no valid KCC declares now: a broken KCC must not reset a cluster.
     found = [entry for entry in (cnc.entries if cnc else ()) if entry.type not in rollouts]
     for plural, rollout in rollouts.items():
         if (config := rollout.nodes[node]) is not None:

@@ -20,7 +20,7 @@ def conditions(seen: DescriptorSeen, told: ToldService, pods: int) -> list[dict[
     if bounded := [one.name for one in bounded_indicators(seen.spec)]:
         untold = sorted(set(bounded) - set(told.judged))
         words = "; ".join((*told.poor, *(f"nobody tells {name}" for name in untold)))
-        # Absent is not zero: while nobody tells an indicator, nobody knows.
+        # Absent is not zero: an unreported indicator is unknown.
         holds = None if untold and not told.poor else not told.poor
         reason = {True: "WithinBounds", False: "Poor", None: "NotTold"}[holds]
         found.append(_condition("PerformsWell", holds, reason, words))

@@ -157,7 +157,7 @@ class _Reader:
         name, selector = entry.get("name"), entry.get("nodeSelector")
         own = {field_name: value for field_name, value in entry.items() if field_name not in _PROFILE}
         if shape.inline and "applications" in shape.built_in:
-            # The list of some nodes stands instead of the cluster's, also where it is not given.
+            # A node strategy's list replaces the cluster's list, even if it is not given.
             own["applications"] = [] if own.get("applications") is None else own["applications"]
         if not isinstance(name, str) or not 0 < len(name) <= SHOWN_CHARACTERS:
             self._problem((*path, "name"), f": want a name of at most {SHOWN_CHARACTERS} characters; give it one")

@@ -55,7 +55,7 @@ _DISK = re.compile(r"/dev/([a-zA-Z0-9][-a-zA-Z0-9_.]{0,62})\Z")
 
 def burst(whole: Strategy, said: Strategy) -> dict[str, Any]:
     """Translate `cpu-burst-config`: `whole` includes built-in values, `said` does not."""
-    # Off, where the ConfigMap itself says so, and not its silence.
+    # Off only if the ConfigMap itself says so, not if it is silent.
     if "policy" not in said:
         return {}
     saves = whole["policy"] in ("cpuBurstOnly", "auto")

@@ -62,7 +62,7 @@ def entry_step(
         return EntryStep("give_up" if begun else "wait", move.hindrance)
     kept = [pod.key for pod in leaving if pod.critical or (to_online and pod.online)]
     if kept:
-        # Of a service on its own side, or of the cluster: such a pod was forgotten when the pool was made.
+        # Belongs to a service on its own side, or to the cluster: the pod was overlooked when the pool was created.
         why = f"{_named(kept)} does not tolerate the taint of the {_side(to_online)} side; add the toleration"
         return EntryStep("give_up" if begun else "wait", why)
     if age_s is None:

@@ -152,7 +152,7 @@ def _flip(
     if by_clock is not None:
         return by_clock, waiting, list(found.stuck), f"by the hour {least} tide nodes are for services"
     online = sum(node.role == "tide_online" for node in nodes)
-    # Whoever is promised a node waits all the same: that node changes, and so nothing is at rest.
+    # Pods that are promised a node still wait: that node is changing, so nothing is at rest.
     if found.flip is None or online <= least or not _at_rest(selected.values(), now, pace):
         return None, waiting, list(found.stuck), ""
     return found.flip, waiting, [], "the services' pods of this node fit on the others"

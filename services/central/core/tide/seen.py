@@ -120,7 +120,7 @@ def requests_of_pod(spec: Mapping[str, Any]) -> dict[str, int]:
     beside, largest = Counter[str](), Counter[str]()
     for container in _rows(spec.get("initContainers")):
         own = _requests(container)
-        # A sidecar stays, so it counts beside every init container behind it.
+        # A sidecar stays, so it counts next to every later init container.
         stays = container.get("restartPolicy") == "Always"
         largest |= beside + own
         beside += own if stays else Counter[str]()

@@ -50,7 +50,8 @@ class LostEvidence:
         """The verdict on every node, ascending by name."""
         age_s, agents, leases = seen.api_age_s, seen.agents, seen.leases
         if age_s is None or age_s > rules.api_max_age_s or agents is None or leases is None:
-            # What happened meanwhile is not known: no agent was certainly not ready through it, no lease certainly old.
+            # The time in between is unknown: no agent was certainly not ready, and no lease certainly old, all through
+            # it.
             self._watches.clear()
             self._renewed.clear()
             self._watched, self._pods = None, {}
@@ -103,7 +104,7 @@ class LostEvidence:
 
     def _evidence(self, node: NodeSeen, seen: ClusterObservation, now_s: float) -> Evidence:
         standing, watch = seen.assessment.nodes.get(node.name), self._watches.get(node.name)
-        # Not 0: that would mean "heard", and untaint a lost node while central is deaf.
+        # Not 0, which would mean "heard", and would untaint a lost node while central does not receive.
         silent_s = None if standing is None or standing.state == "unknown" else 0.0
         if standing is not None and standing.state == "late":
             silent_s = standing.silent_s
@@ -121,6 +122,5 @@ class LostEvidence:
         renewed = self._renewed.get(node.name)
         if renewed is not None and now_s - renewed[1] > self._node_lease_s:
             return True
-        # A lease that was never seen to change says nothing yet; then Kubernetes' own condition
-        # decides, if there is one.
+        # A lease that was never seen to change says nothing yet; Kubernetes' own condition decides, if there is one.
         return None if node.ready is None else not node.ready

@@ -94,7 +94,7 @@ class Account:
             if whose is not None:
                 key = (budget.scope, whose)
                 ages_s[key] = (*ages_s.get(key, ()), 0.0)
-        # It counts as used now, and no longer as staying, or it would be in its own share twice.
+        # It counts as used now, and no longer as staying, or it would count twice in its own share.
         if pod.owner_key is not None:
             staying[pod.owner_key] = max(0, staying.get(pod.owner_key, 0) - 1)
         return replace(self, ages_s=ages_s, staying=staying)

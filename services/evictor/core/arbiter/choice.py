@@ -90,8 +90,8 @@ def _each(
             PluginChoice(plugin, victims, (*refusals, *over, *(_out_of_burst(c, limits.burst) for c in late)))
         )
         left -= len(victims)
-        # The next plugin sees them as going: nobody is named twice, and a reclaimed one on its way
-        # out protects tenants.
+        # The next plugin sees them as leaving: no pod is named twice, and a reclaimed one that is terminating protects
+        # tenants.
         around = replace(around, live_uids={*around.live_uids, *(c.pod.uid for c in victims)})
         # Only those that go: whom the burst has cut off uses up no budget.
         for candidate in victims:
@@ -130,7 +130,7 @@ def _last(choices: Iterable[PluginChoice], ready: Mapping[str, ConfirmedPressure
             ready[choice.plugin].pressure.scope.partition(".")[0],
             choice.plugin,
         )
-        # Backwards, since the last of equals goes: so the first name wins, whatever the order of the mapping.
+        # Backwards, because the last of equals is evicted: the first name then wins, whatever the order of the mapping.
         for choice in sorted(choices, key=lambda choice: choice.plugin, reverse=True)
         if choice.victim is not None
     ]

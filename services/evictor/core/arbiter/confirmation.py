@@ -42,10 +42,10 @@ class Confirmation:
         if not isinstance(finding, Pressure):
             # `seen_at_s` stays: a calm sample is fresh evidence too, against.
             return Confirmation(None, 0, t_s)
-        # Two samples with a long silence between them are two single ones: nobody knows what was in between.
+        # Two samples with a long silence between them are not consecutive, because the time in between is unknown.
         gap = self.seen_at_s is None or passed_s(self.seen_at_s, t_s) > rules.max_input_age_s
         before = self.pressure
-        # From hard to soft the row goes on: what was confirmed has only eased. From soft to hard it begins anew.
+        # From hard to soft the row continues, because what was confirmed has only eased. From soft to hard it restarts.
         same = before is not None and not gap and before.scope == finding.scope and before.hard >= finding.hard
         if not same:
             return Confirmation(finding, 1, t_s, t_s)
@@ -64,7 +64,7 @@ class Confirmation:
             return "unconfirmed"
         if under_way:
             return "eviction_under_way"
-        # Before cooling: it lasts longer, and says what an operator should do.
+        # Before cooling, because it lasts longer and tells an operator what to do.
         if record.without_relief >= rules.max_without_relief:
             return "ineffective"
         if cooling_left_s(record, now_s, rules) > 0:

@@ -29,7 +29,7 @@ class SoftVictim(Generic[T]):
 def last_goes(candidates: Iterable[SoftVictim[T]]) -> list[SoftVictim[T]]:
     """Order the candidates, the one to evict last: tenants stay before reclaimed pods, high priority before low
     (none is the lowest), then by scope; among equals the smallest name is evicted first."""
-    # Sorted twice, for Python's sort is stable: by name within each rank, and so the same whatever the input's order.
+    # Sorted twice, because Python's sort is stable: by name within each rank, whatever the order of the input.
     by_name = sorted(candidates, key=lambda candidate: candidate.name, reverse=True)
     return sorted(by_name, key=_rank)
 

@@ -31,13 +31,12 @@ def select(
         if candidate.pod.uid in {other.pod.uid for other in taken}:
             continue
         over = account.overdraft(candidate.pod)
-        # The next in the ranking instead: a budget of one owner that is used up must not leave the pressure as it is.
+        # Try the next in the ranking: one owner's used-up budget must not leave the pressure unrelieved.
         if over is not None:
             refusals.append(Refusal(candidate.pod.key, over.guard, candidate.pod.uid, over.says))
             continue
         known = wanted is not None and candidate.relief is not None and candidate.relief > 0
-        # Once somebody of known relief goes, one of unknown relief is not added: what it brings could
-        # not be told apart.
+        # After a pod of known relief, no pod of unknown relief is added, because its effect could not be separated.
         if known or not taken:
             taken.append(candidate)
             account = account.after(candidate.pod)

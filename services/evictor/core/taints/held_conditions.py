@@ -63,11 +63,11 @@ class HeldConditions:
             found = findings.get(plugin)
             blind = since_s is None or since_s > max_input_age_s or (found is not None and found.finding == "unknown")
             last_s = before.last_observed_s
-            # The first sample after a start counts as seen: nobody knows how long there was no look.
+            # The first sample after a start counts as seen, because the time without observation is unknown.
             if since_s is None or (found is not None and found.condition == condition):
                 last_s = t_s
             elif blind:
-                # Moved along instead of counted: time in which nobody could see it ends no condition.
+                # Moved along instead of counted: time without observation ends no condition.
                 last_s += since_s
             held[plugin, condition] = replace(before, last_observed_s=last_s)
         for plugin, found in findings.items():

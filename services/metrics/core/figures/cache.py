@@ -24,7 +24,7 @@ def result_of(before: LastPass, target: Target, reading: TargetReading, offers: 
     last = before.results.get(target)
     if last is not None and (same := cached(last, reading)) is not None:
         return same
-    # A cgroup made anew counts from 0: old points would show it going back.
+    # A recreated cgroup counts from 0: old points would make it seem to go back.
     if last is None or last.reading.identity != reading.identity:
         return _result(reading, figures(reading, None, offers, now_s), now_s)
     # Taken over but not steady: time has passed for averages and rates, so the reading has to carry the time of now.

@@ -27,7 +27,7 @@ def figures(
     for source, offer in offers.items():
         now = reading.sources.get(source)
         last = None if previous is None else previous.sources.get(source)
-        # The very object, which says that the source was not read again; equal values may come from a new reading.
+        # The same object means that the source was not read again; equal values may come from a new reading.
         if last is not None and now is last.reading:
             found[source] = later(offer, last, now_s) if offer.decaying and not _settled(last) else last
         elif last is not None and now is not None and _says_the_same(offer, last, now):

@@ -135,7 +135,7 @@ class Ratio:
         if part < 0 or total < 0:
             back = (self.of, before, now) if part < 0 else (self.over, whole_before, whole)
             return FigureOutcome(None, points, went_back(*back))
-        # A part of nothing: one of the two counters is wrong, and nobody can say which.
+        # A share of nothing: one of the two counters is wrong, and it is unknown which.
         if part > 0 and total == 0:
             return FigureOutcome(None, points, f"{self.of} grew by {part:.0f} while {self.over} stood still")
         return FigureOutcome(part / total if total else 0.0, points)

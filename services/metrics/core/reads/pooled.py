@@ -75,6 +75,6 @@ def _added(read: Sequence[SourceReading], names: frozenset[str]) -> dict[str, Va
 
 
 def _identity(own: Sequence[tuple[Target, TargetReading]]) -> int:
-    # With each group's own identity: a counter that begins anew in one of them would take the sum back.
+    # With each group's own identity, because a counter that restarts in one of them would make the sum go back.
     names = sorted(f"{target.group} {reading.identity}" for target, reading in own)
     return int.from_bytes(blake2b("\n".join(names).encode(), digest_size=8).digest())

@@ -44,12 +44,13 @@ def fitted(sample: NodeSample, most_bytes: int) -> FittedSample:
     payload = sample.encode()
     if len(payload) <= most_bytes:
         return FittedSample(sample, payload)
-    # What the message costs without any pod, with the largest number that it may have to say of left-out ones.
+    # Size of the message without any pod, with the largest number of left-out ones that it may have to report.
     room = most_bytes - len(sample.model_copy(update={"pods": (), "pods_left_out": len(sample.pods)}).encode())
     pods = {reading.pod.uid: reading for reading in sample.pods}
     sizes = {uid: _size(reading) for uid, reading in pods.items()}
     total, shortened = sum(sizes.values()), set[str]()
-    # All pods through one step before any through the next: nobody is bare while another has all its detail.
+    # All pods through one step before any through the next, so no pod loses everything while another has all its
+    # detail.
     for shorter in STEPS:
         for uid in sorted(sizes, key=lambda uid: (-sizes[uid], pods[uid].pod.key, uid)):
             if total <= room:
@@ -100,7 +101,7 @@ def _with_fewest(reading: PodReading) -> PodReading:
 
 def _bare(reading: PodReading) -> PodReading:
     made = {key: value for key, value in reading.pod.annotations.items() if key.startswith(CONFIG_PREFIX)}
-    # What somebody compares with an annotation must not take it for removed.
+    # A value that is compared with an annotation must not look removed.
     left_out = True if len(made) < len(reading.pod.annotations) else None
     return PodReading(pod=reading.pod.model_copy(update={"annotations": made}), annotations_left_out=left_out)
 
@@ -124,7 +125,7 @@ def _asking(group: Sequence[Container]) -> Container:
     return Container(
         name=group[0].name,
         cpu_request_millis=sum(c.cpu_request_millis for c in group),
-        # 0 says "no limit": one container without one leaves the group without one.
+        # 0 means "no limit": one container without a limit leaves the group without one.
         cpu_limit_millis=sum(cpu_limits) if all(cpu_limits) else 0,
         memory_request_bytes=sum(c.memory_request_bytes for c in group),
         memory_limit_bytes=sum(memory_limits) if all(memory_limits) else 0,

@@ -170,7 +170,7 @@ def _ages(results: Results, offered: OffersByKind, now_s: float) -> dict[str, fl
     for kind, offers in offered.items():
         own = [one.sources for target, one in results.items() if target.kind == kind]
         for name, offer in offers.items():
-            # A source without figures has no age: nobody has seen anything of it that could be old.
+            # A source without figures has no age, because nothing of it could be old.
             read = [found.reading.at_s for sources in own if (found := sources[name]).values] if offer.gated else []
             for figure in offer.figures if read else ():
                 ages[figure.name] = max(ages.get(figure.name, 0.0), round(now_s - min(read), 2))

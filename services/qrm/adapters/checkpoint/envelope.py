@@ -47,7 +47,7 @@ def read_sealed(path: Path, read_body: Callable[[str], Body], *, instead: str) -
         return read_body(_unsealed(text))
     except ValueError as error:
         aside = set_aside(path)
-        # Kept for whoever wants to know; left in place it would be refused again at each start.
+        # Kept for inspection; left in place it would be refused again at each start.
         path.replace(aside)
         raise Refused(
             f"{path.stem} {path} set aside as {aside.name}: {_in_words(error)}; {instead}", reason="bad_checkpoint"

@@ -39,7 +39,7 @@ class FormerValuesFile:
         if found is None and aside.exists():
             why = f"{self._path} is not there since {aside.name} was set aside"
             raise Refused(f"{why}: {instead}", reason="bad_checkpoint")
-        # The groups of an earlier boot are gone, whatever lies under their names now.
+        # The groups of an earlier boot are gone, even if new ones have their names.
         return found.values if found is not None and found.boot == self._boot else ()
 
     def save(self, values: Sequence[FormerValue]) -> None:

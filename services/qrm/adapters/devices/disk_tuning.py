@@ -105,7 +105,8 @@ class DiskTuning:
         disks = self.queues.disks()
         self._throttle(disks, rules, done)
         if rules.cost or self.former.of_devices(COST_FILES):
-            # Read anew: whether io.cost may be on is asked of what the throttling has become, not of what was tried.
+            # Read again: whether io.cost may be on depends on what the throttling has become, not on what was
+            # attempted.
             self._cost(self.queues.disks(), replace(rules, wbt=False), done)
 
     def _throttle(self, disks: Sequence[Disk], rules: DiskRules, done: _Pass) -> None:
@@ -164,7 +165,7 @@ class DiskTuning:
             return
         failed = set()
         for number, one in open_.items():
-            # What was there and cannot be read could not be given back.
+            # An unreadable existing value could not be restored.
             if fresh.get(number, one.before) is None and number not in given:
                 done.unheeded[f"{one.what}: what is there now cannot be read, so it is left"] = None
                 continue

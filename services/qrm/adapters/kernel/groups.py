@@ -98,8 +98,8 @@ class CgroupGroups:
 
     def has_idle_class(self) -> bool:
         """See the port."""
-        # Where nothing was written yet, our top group is not there: any group with a weight tells as well. A kernel
-        # that says nothing is not one that says no.
+        # If nothing was written yet, our top group does not exist: any group with a weight shows it as well. A kernel
+        # that says nothing is not one that refuses.
         groups = (self.layout.top, "", *self._cgroups.children(""))
         told = (self._has_idle(group) for group in groups if self._cgroups.raw(group, Knob.CPU_SHARES) is not None)
         return next(told, True)
@@ -132,7 +132,7 @@ class CgroupGroups:
         read again only every `verify_s`, in turn: a group cannot have more than its class. If another program makes the
         groups, reclaimed pods get limits of their own.
         """
-        # Listed once: what comes meanwhile is seen by the next look for new groups.
+        # Listed once: groups that appear meanwhile are found by the next check for new groups.
         present = self._present(pods)
         outcome, turn = self._apply_sets(arrangement, present, settings, now_s, verify_s)
         there, own = list(present.groups.values()), self._pod_limits
@@ -157,8 +157,8 @@ class CgroupGroups:
             wanted = wanted_values(pods, self.layout, settings.isolation)
             problems += self._isolation.settle(wanted, now_s, verify_s)
             problems += self._disks.settle(pods, settings.isolation.disks, now_s, verify_s)
-        # Not beside a damaged record: one that is whole again, with disks alone, would end the search for the rest. And
-        # in a cluster not before a pod is known: without any, an uninstallation finds nothing to give back.
+        # Not next to a damaged record: a new record, with disks alone, would end the search for the rest. And in a
+        # cluster not before a pod is known: without any, an uninstallation finds nothing to restore.
         if not self.unrecorded and (self._pods_known or self.layout.classes):
             problems += self._tuning.settle(settings.isolation.tuning, now_s, verify_s)
         lacking = (*self._isolation.lacking, *self._moved_quotas.lacking, *self._disks.lacking, *self._tuning.lacking)
@@ -207,17 +207,17 @@ class CgroupGroups:
                 self.layout.top, f"cannot be made: {error.strerror}; qrm must be able to write {self._cgroups.root}"
             )
             return WriteOutcome({}, {}, {}, 0, (problem,))
-        # Before the sets: at no moment is reclaimed work beside a tenant on a CPU and not behind it.
+        # Before the sets, so that reclaimed work is never on a tenant's CPU at equal precedence.
         behind = list(behind)
         refused = self._writer.settle(behind)
         beside = {write.group for write in behind if self._writer.differs(write)}
         tree = self._writer.read_tree(wanted.keys())
-        # What is found now and was not left so by the last pass, somebody else wrote: so before this pass writes.
+        # A value found now that the last pass did not leave is another writer's, so detect it before this pass writes.
         self._watch.found(tree, now_s)
         safe = kept_apart(wanted, tree, beside)
         outcome = self._writer.apply(safe, self._watch.foreign(now_s), tree, needed=self._fixed)
         self._watch.left(outcome.tree, outcome.goal, now_s)
-        # Also of a group that the kernel calls busy: nothing is well until it is behind.
+        # Includes groups that the kernel calls busy: nothing is fine until they have the lowest weight.
         open_ = [Problem(group, "is not behind tenants yet: it comes beside none anew") for group in sorted(beside)]
         return outcome.with_problems([*refused, *open_])
 
@@ -318,8 +318,8 @@ class CgroupGroups:
         A starting reclaimed pod keeps kubelet's weight, or gets it back for a restarting container: at the lowest
         weight the runtime's work for it would take minutes, while holding locks that tenants wait for.
         """
-        # Kubelet writes the weights of tenants itself, from their requests: whoever writes against it begins a war
-        # (docs/facts/linux-cgroups.md#other-writers).
+        # Kubelet writes the weights of tenants itself, from their requests: writing against it would start a war of
+        # writes (docs/facts/linux-cgroups.md#other-writers).
         if not self.layout.classes:
             return self._reclaimed_weights(present, starting, turn)
         has_idle = self._has_idle(self.layout.classes[RECLAIMED])
@@ -350,7 +350,7 @@ class CgroupGroups:
         if not starts:
             return [behind_all]
         shares = default_limits(pod, self.layout)[group].cpu_shares
-        # Given back only where the group is behind all others now: any other weight is kubelet's and stays.
+        # Restored only if the group has the lowest weight now: any other weight is kubelet's and stays.
         return [] if self._writer.differs(behind_all) else list(restore_weight(group, shares))
 
     def _has_idle(self, group: str) -> bool:
@@ -364,7 +364,7 @@ class CgroupGroups:
             return []
         knobs = (Knob.CPU_QUOTA, Knob.MEMORY_MAX, Knob.MEMORY_HIGH)
         problems = self._writer.settle([Write(self._limited, knob, UNLIMITED) for knob in knobs])
-        # Once, for what somebody else writes there later is theirs; what could not be lifted is owed on.
+        # Once, because later foreign writes belong to others; what could not be lifted stays pending.
         self._limited = self._limited if problems else None
         return problems
 

@@ -67,7 +67,7 @@ class GroupIsolation:
         back = {key: one.value for key, one in given.items() if key not in wanted}
         there = {key: value for key, value in {**back, **wanted}.items() if exists(key[0])}
         now = {key: int(value) for key in there if (value := self.writer.cgroups.read(*key)) is not None}
-        # Asked again: a group that has ended since has no files either, and that says nothing about the kernel.
+        # Checked again: a group that has ended since has no files either, which says nothing about the kernel.
         unread = [key for key in there.keys() & wanted.keys() - now.keys() if exists(key[0])]
         self.lacking = self._files({knob for _, knob in unread})
         writes = [write for key in now if self.writer.differs(write := self._write(key, there[key], now[key]))]
@@ -78,7 +78,7 @@ class GroupIsolation:
             values = {key: value for key, value in values.items() if key not in unmarked}
         order = in_order({key: (now[key], value) for key, value in values.items()})
         problems += self.writer.settle(Write(*key, values[key]) for key in order)
-        # What could not be given back, or only in part, is owed on; a group that has ended owes nothing.
+        # What could not be restored, or only in part, stays pending; an ended group needs no restore.
         owed = {key for key in back.keys() & now.keys() if problems or values.get(key, back[key]) != back[key]}
         owed |= {key for key in back.keys() & now.keys() if self._is_above(key, back[key])}
         problems += self._forget(back.keys() - owed)
@@ -91,7 +91,7 @@ class GroupIsolation:
         try:
             self.former.record(FormerValue(group=group, knob=knob, value=now) for (group, knob), now in found.items())
         except OSError as error:
-            # A value that nobody could give back after a crash is not written at all.
+            # A value that could not be restored after a crash is not written at all.
             return [Problem(self.writer.top, f"what its groups have cannot be put on record ({error}): nothing new is "
                                              "written there; make room in the state folder")]  # fmt: skip
         return []

@@ -94,8 +94,8 @@ class KernelPins:
         if group is None or not self._cgroups.exists(group):
             return None
         cpus = self._cpus(group)
-        # As many as it asked for, and not all there are: on a node of just that size an unpinned
-        # container looks the same.
+        # As many as it requested, and not all that exist: on a node of exactly that size an unpinned container looks
+        # the same.
         own = len(cpus) * 1000 == container.cpu_request_millis and cpus != above
         return cpus if own else CpuSet()
 

@@ -101,7 +101,7 @@ class MovedQuotas:
             plan.had |= had
             for write in quota_writes(quotas, had, now):
                 plan.writes.append(write)
-                # What goes back is on record already.
+                # Values to restore are on record already.
                 if write.value != had[write.group]:
                     plan.fresh.append(_fresh(write, had[write.group], now[write.group], record.get(write.group)))
         return plan

@@ -71,10 +71,9 @@ def restore_kubelet_groups(
     Pods with CPUs from kubelet's CPU manager are left alone, and so are those CPUs. A pod that has ended meanwhile is
     no problem.
     """
-    # Kubelet's static CPU manager writes the sets of pinned pods anew itself (docs/facts/linux-
-    # cgroups.md#other-writers).
+    # Kubelet's static CPU manager writes the sets of pinned pods itself (docs/facts/linux-cgroups.md#other-writers).
     there = [pod for pod in pods if pod.uid not in machine.pinned_pods and writer.cgroups.exists(layout.pod_group(pod))]
-    # What kubelet gives to a pod without pins: every CPU but those that it has given away.
+    # Kubelet gives a pod without pins every CPU except those that it has assigned.
     whole = Sets(machine.topology.all - machine.pinned, machine.mems)
     outcome = writer.apply({layout.pod_group(pod): WantedSets(whole) for pod in there}, needed=())
     # The sets first: should this be cut short, pods that may run everywhere are worth more than weights that are right.
@@ -84,7 +83,7 @@ def restore_kubelet_groups(
 def _settings(writer: CgroupWriter, layout: Layout, pods: Sequence[Pod]) -> Iterator[Write]:
     best_effort = layout.reclaimed_group(())
     if best_effort is not None:
-        # The class's limits, which qrm writes to this group where it holds the reclaimed pods and nobody else.
+        # The class's limits, which qrm writes to this group if it contains only reclaimed pods.
         for knob in (Knob.CPU_QUOTA, Knob.MEMORY_MAX, Knob.MEMORY_HIGH):
             yield Write(best_effort, knob, UNLIMITED)
     # Of what kubelet knows qrm writes only what is on record.

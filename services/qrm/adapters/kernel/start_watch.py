@@ -63,7 +63,7 @@ class StartWatch:
         if self.layout.classes:
             return frozenset()
         listed = set(self._turns.due(now_s, LIST_AGAIN_S))
-        # A list of pods that is new may tell of a container that starts anew.
+        # A new list of pods may contain a restarting container.
         known, before = pods is self._pods, self._started
         now = {uid: self._still(one, listed=not known or uid in listed) for uid, one in before.items()}
         self._started = {uid: one for uid, one in now.items() if one is not None}
@@ -84,7 +84,7 @@ class StartWatch:
         mark = self.cgroups.mark(one.top)
         if not listed and mark is not None and mark == one.mark:
             return one
-        # A container that starts anew comes with a group of another name, so the same list means that nothing begins.
+        # A restarting container has a group of another name, so the same list means that nothing is starting.
         return _Started(one.top, one.groups, mark) if self._below(one.top) == one.groups else None
 
     def _below(self, top: str) -> list[str]:
@@ -108,8 +108,8 @@ class StartWatch:
         """Return what runs in a container's group, or below it if the container has groups of its own."""
         holds: Holds = "nothing"
         for group in self.cgroups.tree(container):
-            # Split no further than needed: a busy batch pod may have thousands of processes, and one
-            # of its own is an answer.
+            # Parse only as far as needed: a busy batch pod may have thousands of processes, and one of its own is an
+            # answer.
             processes = (self.cgroups.text(group, "cgroup.procs", "cpuset") or "").split(maxsplit=_MOST_PROCESSES)
             for process in processes[:_MOST_PROCESSES]:
                 name = self.name_of(int(process))

@@ -30,8 +30,8 @@ class _Progress:
     def note(self, write: Write, error: OSError) -> str:
         """Take note of a refusal; returns its name for the counter."""
         problem = Problem(write.group, f"{write.knob}={write.value}: {error.strerror}")
-        # Most often the tree has moved since it was read: reading and planning anew settles that, so
-        # it is no refusal yet.
+        # Usually the tree has changed since it was read: reading and planning again resolves that, so it is no refusal
+        # yet.
         if error.errno in _MOVED:
             self.busy[write.group] = self.busy.get(write.group, 0) + 1
             if self.busy[write.group] < MAX_BUSY:
@@ -101,7 +101,7 @@ class CgroupWriter:
         """
         state = _Progress()
         tree = self.read_tree(wanted.keys()) if tree_now is None else tree_now
-        # Bounded: somebody who makes groups as fast as they are read would hold the service here for ever.
+        # Bounded: a process that creates groups as fast as they are read would block the service here forever.
         for _ in range(MAX_ROUNDS):
             keep = {*pinned, *state.refused}
             plan = plan_writes(tree, wanted, keep)
@@ -166,8 +166,8 @@ class CgroupWriter:
             try:
                 written = self._write(write)
             except OSError as error:
-                # The rest of the plan rests on this step: its prefix so far is a safe state, a write
-                # behind the gap might not be.
+                # The rest of the plan depends on this step: its prefix so far is a safe state, a write after the gap
+                # might not be.
                 self._count(write.knob, state.note(write, error))
                 return
             state.writes += written

@@ -56,7 +56,7 @@ class LeaseClient:
     def _of_this_boot(self) -> leases.Lease | None:
         """Raises ValueError where it cannot be read."""
         lease = leases.read_lease(self._state_dir / leases.FILE)
-        # A deadline counts from a boot: after another one it says nothing, and the sets are gone with it.
+        # A deadline belongs to a boot: after another boot it is meaningless, and the sets are gone with it.
         return None if lease is None or lease.boot != self._boot else lease
 
     def renew(self, left_s: float, floor: Mapping[str, WantedSets]) -> None:
@@ -80,7 +80,7 @@ class LeaseClient:
         # `poll` also reaps a watchdog that has ended, or it would stay as a zombie of this process.
         if self._child is not None and self._child.poll() is None:
             return
-        # One of an earlier life of the agent does as well: the lock says so, whoever started it.
+        # A watchdog of an earlier run is fine as well: the lock shows it, whichever process started it.
         if self.watchdog_alive():
             return
         if self._resident:
@@ -115,8 +115,8 @@ class LeaseClient:
         """
         if self._resident:
             return
-        # A lease that is gone is how a watchdog learns of a clean stop: it needs no signal, and a
-        # stale process id hits nobody.
+        # Removing the lease tells a watchdog of a clean stop: it needs no signal, so a stale process id hits no other
+        # process.
         (self._state_dir / leases.FILE).unlink(missing_ok=True)
         for _ in range(round(STOP_WAIT_S / _POLL_S)):
             if not self.watchdog_alive():

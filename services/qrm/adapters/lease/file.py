@@ -36,7 +36,7 @@ class Lease:
 
 def boottime_s() -> float:
     """Seconds since boot, sleep included."""
-    # Neither the wall clock, which people set, nor CLOCK_MONOTONIC, which stands still while the machine sleeps.
+    # Neither the wall clock, which users set, nor CLOCK_MONOTONIC, which stops while the machine sleeps.
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -64,7 +64,7 @@ def write_lease(path: Path, lease: Lease, floor: str | None = None) -> None:
     Raises:
         OSError: it could not be written; the old one stays and expires.
     """
-    # Only this kernel knows the clock of `deadline_s`; the name of the boot tells a file that outlived it.
+    # `deadline_s` is on this kernel's clock only; the boot id reveals a file that outlived it.
     head = json.dumps({"schema": SCHEMA, "deadline_s": lease.deadline_s, "boot": lease.boot, "top": lease.top})
     path.parent.mkdir(parents=True, exist_ok=True)
     text = f'{head[:-1]}, "floor": {floor_text(lease.floor) if floor is None else floor}}}'

@@ -29,8 +29,7 @@ def acquire_lock(path: Path, tries: int = TRIES) -> int | None:
             if tries_left:
                 time.sleep(RETRY_S)
             continue
-        # The number is for people who look; the lock itself is what counts, and the kernel drops it
-        # when its process ends.
+        # The number is for people; only the lock counts, and the kernel releases it when its process ends.
         os.truncate(descriptor, 0)
         os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         return descriptor
@@ -41,12 +40,12 @@ def acquire_lock(path: Path, tries: int = TRIES) -> int | None:
 def is_locked(path: Path) -> bool:
     """Whether a process, of this life of the agent or an earlier one, has the lock."""
     try:
-        # No O_CREAT: a question must not leave a file behind.
+        # No O_CREAT: a check must not leave a file behind.
         descriptor = os.open(path, os.O_RDWR)
     except FileNotFoundError:
         return False
     try:
-        # Shared, so that two who ask at once do not take each other for a watchdog.
+        # Shared, so that two concurrent checks do not take each other for a watchdog.
         fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
@@ -65,7 +64,7 @@ def exclusive_lock(state_dir: Path, patience_s: float) -> Iterator[None]:
     """
     path, end_s = state_dir / LOCK, boottime_s() + patience_s
     try:
-        # In boot time, as the lease: the wait is bounded also where somebody sets the clock meanwhile.
+        # In boot time, as the lease, so the wait is bounded even if the clock is set meanwhile.
         while (descriptor := acquire_lock(path, tries=1)) is None:
             if boottime_s() >= end_s:
                 raise Unavailable(f"{path}: still held after {patience_s:g} s; an agent's pod runs on this node",

@@ -45,7 +45,7 @@ class LeaseWatchdog:
         """Return the seconds until the floor is due; infinite if there is no lease of this boot, or its floor is in
         force."""
         lease = self._lease
-        # A floor that is in force is not written again; a renewed lease has another deadline, and counts anew.
+        # A floor in force is not written again; a renewed lease has another deadline, and counts again.
         if lease is None or lease.boot != self._boot or lease.deadline_s == self._applied_for:
             return _FOREVER_S
         return lease.deadline_s - now_s

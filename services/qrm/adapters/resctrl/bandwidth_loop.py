@@ -43,7 +43,7 @@ class BandwidthLoop:
         while True:
             now = settings()
             if now is None:
-                # What was seen before a pause says nothing of what is set after it.
+                # Measurements before a pause say nothing about settings after it.
                 self._state = SteeringState()
             report("" if now is None else self.round(now.rules()))
             await self.clock.sleep(IDLE_S if now is None else now.period_s)

@@ -34,7 +34,7 @@ def may_be_given(pods: Sequence[Pod], layout: Layout, knobs: Collection[Knob]) -
     throttled = {name for name in containers if name is not None}
     # The protection of a home outlives the pods that it was for.
     groups = own | throttled | {name for group in own for name in above(group)} | {layout.top, *layout.homes}
-    # Above a container `memory.high` is a limit of a pod or a class, and somebody else's to lift.
+    # Above a container, `memory.high` is a limit of a pod or a class, and not ours to lift.
     return {(name, knob) for knob in knobs for name in (throttled if knob is Knob.MEMORY_HIGH else groups)}
 
 

@@ -86,7 +86,7 @@ def arrange_floor(node: Node, reserve: CpuSet) -> Arrangement:
     """Arrange a node in its safe state: reclaimed work at its floor; pods keep CPUs of their own."""
     reserve = reserve & node.usable
     requests, unread = _requests(node)
-    # The reserve is of advice that is gone; on a machine that has become smaller it may be all there is.
+    # The reserve belongs to advice that has expired; on a machine that has shrunk it may be everything.
     own = _assign(node, node.usable - reserve or node.usable, requests)
     placement = place_floor(node.topology, reserve, floor_cpus(len(node.topology.cpus)), own.cpus | node.pinned)
     return _whole(node, placement, own, requests, unread)
@@ -95,7 +95,7 @@ def arrange_floor(node: Node, reserve: CpuSet) -> Arrangement:
 def _requests(node: Node) -> tuple[list[CpuRequest], dict[str, str]]:
     requests, unread = [], {}
     for pod in node.pods:
-        # A pod that has ended still stands in the list for a while, and must not keep its CPUs.
+        # A pod that has ended is still in the list for a while, and must not keep its CPUs.
         if pod.phase in ("Pending", "Running"):
             request = request_of(pod, node.pools)
             if isinstance(request, str):
@@ -111,7 +111,7 @@ def _as_advised(node: Node, requests: Sequence[CpuRequest], advice: PoolAdvice) 
     A pool that is not in the advice, because its pods have only just come, has what they asked for.
     """
     sizes = {(part.pool, part.numa): part.cpus for part in advice.pools if part.of_pods}
-    # Advice that says nothing of such pools leaves them what their pods ask for.
+    # Without advice about such pools they keep what their pods request.
     if not sizes:
         return list(requests)
     known = {request.uid: request for request in requests}
@@ -185,6 +185,6 @@ def _whole(
     ramping = [p.uid for p in node.pods if p.qos == "shared_cores" and p.uid in node.ramping and p.uid not in owned]
     numas = {p.uid: owned[p.uid].numas if p.uid in owned else () for p in node.pods if p.uid in node.starting}
     starting = {uid: Owned(RECLAIM, wide, where) for uid, where in numas.items()}
-    # Last: whoever has CPUs of its own does not ramp up on those of others.
+    # Last, because a pod with CPUs of its own does not ramp up on those of others.
     owned |= dict.fromkeys(ramping, Owned(RAMP_UP, wide))
     return Arrangement(placement, owned, dict(sorted(problems.items())), own.otherwise, starting)

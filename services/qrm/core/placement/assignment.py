@@ -148,7 +148,7 @@ def _bound_node(
         raise Refused(
             f"{request.request_cores:g} CPUs wanted on one NUMA node, room by node {room}", reason=NOT_ENOUGH_CPUS
         )
-    # Where it is, if there is room: to move a bound pod means that its memory lies on another node from then on.
+    # Stay on the current node if there is room: after a move, a bound pod's memory would be on another node.
     before = [n for n in fits if held and held <= state.topology.numas[n]]
     return (before[0],) if before else (max(fits, key=lambda n: (room[n], -n)),)
 

@@ -52,7 +52,7 @@ def of_dedicated(topology: Topology, free: CpuSet, numas: Sequence[int], request
             + (" in whole cores" if request.whole_cores else ""),
             reason=NOT_ENOUGH_WHOLE_CORES if request.whole_cores else NOT_ENOUGH_CPUS,
         )
-    # Its nodes are nobody else's: what it does not use would be idle, so it gets all that is free there.
+    # No other pod uses its nodes, and what it does not use would be idle, so it gets everything that is free there.
     if request.exclusive:
         return CpuSet.union(inside.values())
     shares = _even(need, len(numas)) if request.evenly else _filled(need, [len(cpus) for cpus in inside.values()])

@@ -53,7 +53,7 @@ class Assigning:
         exclusive = request.binding.exclusive
         if exclusive is not None:
             self.apart[exclusive] = self.apart.get(exclusive, CpuSet()) | own.cpus
-        # Pods of one pool have the same CPUs: the second time there is nothing left to take away, which is right.
+        # Pods of one pool have the same CPUs: the second time nothing is left to subtract, which is correct.
         self.free -= own.cpus
         for numa in own.numas:
             self.memory[numa] = self.memory.get(numa, 0) - request.memory_bytes // len(own.numas)
@@ -64,7 +64,7 @@ class Assigning:
         Raises:
             Refused: `not_enough_cpus`.
         """
-        # The shared and the reclaimed pool can never be empty, whatever single pods ask for.
+        # The shared and the reclaimed pool can never be empty, whatever single pods request.
         if len(self.free - cpus) < self.keep:
             raise Refused(
                 f"{len(cpus)} CPUs wanted, {len(self.free)} free, of which {self.keep} stay for the other pools",
@@ -108,7 +108,7 @@ def _dedicated(state: Assigning, request: CpuRequest) -> Owned:
     if held and _fits(state, request, held):
         return Owned(DEDICATED, held, _nodes_of(state, held))
     bound = request.bound_cpus
-    # Also where it holds others: on cgroup v1 a pod that nobody has placed yet holds all there are.
+    # Even if it holds others: on cgroup v1 a pod that was not placed yet holds all CPUs.
     if bound and bound <= state.free and _fits(state, request, bound):
         return Owned(DEDICATED, state.spare(bound), _nodes_of(state, bound))
     why = Refused("no CPU is free", reason=NOT_ENOUGH_CPUS)

@@ -85,7 +85,7 @@ def _fitted(
     sizes: dict[PoolKey, int] = {}
     crowded_out: dict[PoolKey, str] = {}
     for numas in sorted({numas for _, numas in wanted}, key=lambda numas: (not numas, numas)):
-        # What pools of other NUMA nodes have taken is gone for the machine as a whole as well.
+        # CPUs of pools on other NUMA nodes are also gone for the machine as a whole.
         left = room.free - sum(sizes.values())
         have = max(0, min(room.of_numa[numas] if numas else left, left - keep))
         order = sorted((key for key in wanted if key[1] == numas), key=lambda key: (not held[key], key))

@@ -42,7 +42,7 @@ def wanted_groups(
             # The class contains its pods, also those with CPUs elsewhere (docs/facts/linux-cgroups.md#cpu-sets).
             together = CpuSet.union((pool, *(one.cpus for one in own.values())))
             wanted[layout.classes[qos]] = WantedSets(Sets(together, whole.mems), rank)
-        # Once the class is wider than its pool, pods that merely follow it would run on CPUs that are somebody's own.
+        # Once the class is wider than its pool, pods that merely follow it would run on CPUs that other pods own.
         if own or not layout.classes:
             for pod in members:
                 sets = _own_sets(own[pod.uid], whole.mems) if pod.uid in own else Sets(pool, whole.mems)

@@ -29,7 +29,7 @@ class ForeignWatch:
 
     def left(self, tree: Mapping[str, Sets], goal: Mapping[str, Sets], now_s: float) -> None:
         """Remember the groups that are as wanted after a pass: the next pass should find them so."""
-        # What is left alone is not ours to find changed: else a foreign group would stay foreign for ever.
+        # Groups that are left alone are expected to change; otherwise a foreign group would stay foreign forever.
         ours = goal.keys() - self.foreign(now_s)
         self._written = {group: sets for group, sets in tree.items() if group in ours and goal[group] == sets}
         # A group that is gone takes its history along; pods come and go, and the table must not grow.

@@ -123,7 +123,7 @@ def _goals(
     part: Callable[[Sets], CpuSet],
 ) -> Masks:
     goal = {group: part(wanted[model].sets) for group, model in models.items()}
-    # A pinned group without a set uses its parent's, so nobody above has to make room for it.
+    # A pinned group without a set uses its parent's, so the groups above need not make room for it.
     held = {group: part(tree_now[group]) for group in pinned if group in goal and part(tree_now[group])}
     # v1 answers EBUSY when a parent is narrowed below a child, and a pinned child will not shrink.
     for group, kept in held.items():
@@ -158,7 +158,7 @@ class _Plan:
         for group in holders:
             self._step(group, self._here[group] | self._goal[group])
         ranks = sorted({rank for rank in self._ranks.values() if rank is not None})
-        # With one rank nobody yields to anybody: a detour would only be more writes.
+        # With a single rank no group yields: a detour would only add writes.
         if len(ranks) > 1:
             self._shift(self._yielded(self._ranked(ranks[0])))
         # Tenants take their CPUs once reclaimed work has left them; the lowest rank grows last, into
@@ -190,12 +190,12 @@ class _Plan:
 
     def _waypoint(self, here: CpuSet, goal: CpuSet, parent: str) -> CpuSet:
         """Where a group waits whose old and new set share nothing: if possible on CPUs that no group has for itself."""
-        # Nobody waits for these CPUs: standing still costs no write and disturbs nobody.
+        # No other group waits for these CPUs: leaving them costs no write and disturbs no one.
         if not self._promised & here:
             return here
         elsewhere = self._here.get(parent, here) - self._taken - self._promised
-        # The last resort is to stay: sharing somebody's own CPUs for a moment is better than a set
-        # that cannot be written.
+        # The last resort is to stay: sharing another group's own CPUs for a moment is better than a set that cannot be
+        # written.
         return here - self._promised or goal - self._taken or elsewhere or here
 
     def _shift(self, target: Masks) -> None:

@@ -58,7 +58,7 @@ class WantedGroups:
         """Return what every class group must have, and every existing pod group; `whole` is everything."""
         last = self._asked
         if last is None or last.arrangement is not arrangement or last.present is not present or last.whole != whole:
-            # Where every pod follows its class there is no need to name it: naming costs a read of each group.
+            # If every pod follows its class there is no need to name it, which would cost a read of each group.
             named = list(present.groups.values()) if arrangement.owned or not self._layout.classes else ()
             owned = {**arrangement.owned, **arrangement.starting}
             wanted = wanted_groups(arrangement.pools, whole, self._layout, named, owned)

@@ -109,7 +109,7 @@ def _numa(zone: NumaZone) -> OfferedNuma:
         numa=zone.numa,
         socket=zone.socket,
         capacity=ResourceAmounts(cpu_millis=_millis(zone.cpus), memory_bytes=zone.memory_bytes),
-        # Nothing of a NUMA node's memory is reserved for anybody.
+        # No part of a NUMA node's memory is reserved.
         allocatable=ResourceAmounts(cpu_millis=_millis(zone.free_cpus), memory_bytes=zone.memory_bytes),
         allocations=tuple(_allocation(pod) for pod in zone.bound if pod.qos != "reclaimed_cores")[:MAX_ALLOCATIONS],
     )

@@ -120,7 +120,7 @@ class UsageHistory:
     def observe(self, used: Mapping[str, UsedAmounts], now_s: float) -> None:
         """Take what is used now; once a minute is over, its largest amounts are counted."""
         if self._minute_began_s is not None and now_s - self._minute_began_s > FORGET_AFTER_S:
-            # Nothing was observed for so long: a minute of then is not to be counted as one of now.
+            # Nothing was observed for this long: an old minute must not count as a current one.
             self._forget(now_s)
             self._largest, self._minute_began_s = {}, None
         if self._minute_began_s is None:

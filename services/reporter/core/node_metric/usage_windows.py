@@ -119,7 +119,7 @@ class UsageWindows:
         ]
         node = _node_reading(sample.node_reading, memory)
         self.node.add(node, now_s, covered_s)
-        # What has no figure counts for the system: nobody places work on what it may use.
+        # What has no figure counts for the system, because no scheduler places work on what it may use.
         others = [reading for _, reading in (*pods, *applications)]
         self.system.add(_without(node, others), now_s, covered_s)
         self.pods = {pod.uid: (pod, self._kept(pod)) for pod, _ in pods}

@@ -92,16 +92,16 @@ class WriterTurn:
         self, document: Mapping[str, Any], found: tuple[str, str | None], time: ReportTime
     ) -> float | None:
         """Return since when the status is another writer's; None if it is this node's, or nobody's."""
-        # As when this node was last given the turn, or as it has left it: nobody has written since.
+        # Unchanged since this node got its turn or wrote it: no other write since.
         if found in (self._before, self._left):
             return None
         status, written_here = document.get("status"), self._manager in last_writers(document)
-        # An object of another UID was made anew: it is met as if for the first time.
+        # An object with another UID was recreated: treat it as seen for the first time.
         if self._left is not None and self._left[0] == found[0]:
             return None if self._unanswered and written_here else time.now_s
         if not status or written_here:
             return None
-        # A predecessor may have ended long ago: what it has left behind needs no wait.
+        # A former writer may have ended long ago: what it has left needs no wait.
         return time.now_s - _age_s(status, time.wall)
 
 

@@ -49,7 +49,7 @@ def _cpu_millis(pod: PodReading) -> int:
         sum(known) for column in zip(*figures, strict=True) if (known := [one for one in column if one is not None])
     ]
     used = round(max(sums, default=0.0) * 1000)
-    # Of a container without a figure nobody knows that it uses little.
+    # A container without a figure cannot be assumed to use little.
     unknown = not figures or any(set(row) == {None} for row in figures)
     return max(used, asked_cpu_millis(pod.pod)) if unknown else used
 

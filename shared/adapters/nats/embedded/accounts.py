@@ -62,8 +62,8 @@ class AccountsFile:
         except OSError as error:
             raise Unavailable(f"{self.path}: {error.strerror}; try with sudo", reason="accounts") from error
         with lock:
-            # A lock beside the file, for the file itself is replaced as a whole: a lock on it would be one on the old
-            # inode.
+            # A lock file next to the file, because the file itself is replaced as a whole: a lock on it would be on the
+            # old inode.
             fcntl.flock(lock, fcntl.LOCK_EX)
             yield
 

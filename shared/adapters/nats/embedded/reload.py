@@ -51,7 +51,7 @@ class LocalServer:
                 raise
 
     def _reload(self) -> None:
-        # Before the signal: the answer to an earlier reload stands in the log as well.
+        # Before the signal, because the answer to an earlier reload is in the log as well.
         read = self.log_file.stat().st_size
         try:
             os.kill(self.pid, signal.SIGHUP)

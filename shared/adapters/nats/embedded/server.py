@@ -99,7 +99,7 @@ class NatsServer:
         binary = find_binary()
         self._store_dir.mkdir(parents=True, exist_ok=True)
         self._adopt_global_account()
-        # The teams' logins are taken over from the file of the life before: a restart cuts nobody off.
+        # The teams' logins come from the previous run's file, so a restart disconnects no team.
         accounts = AccountsFile(self._store_dir / ACCOUNTS)
         self._passwords = accounts.write(accounts.logins())
         config = self._store_dir / CONFIG

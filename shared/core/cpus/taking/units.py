@@ -57,7 +57,7 @@ class Taking:
         for _, mask in units:
             if need < 1:
                 break
-            # One that is too large is passed over: a smaller one behind it may still fit.
+            # Skip a unit that is too large: a smaller later one may still fit.
             if (size := mask.bit_count()) <= need:
                 taken |= mask
                 need -= size

@@ -147,7 +147,7 @@ class Judge:
         pod = looking.pod
         away = keeping_away(state.taints, pod.seen.ask.qos, pod.tolerations) if state.taints else ()
         if away:
-            # Nobody who makes room takes a taint away with it.
+            # Evicting pods does not remove a taint.
             why = f"CNR taint {away[0].key} is not tolerated"
             return JudgedNode(NodeStanding(False, why, unresolvable=True), "cnr_taint", {"key": away[0].key})
         left = self.left(looking, state)

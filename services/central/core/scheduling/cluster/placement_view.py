@@ -124,7 +124,7 @@ class PlacementView:
 
     def hear(self, node: str, said: SaidByNode) -> None:
         """Record a node's message; it is processed at once, because thousands of them would delay an answer."""
-        # Whoever invents names would fill the memory; and without its Node nobody asks about it.
+        # Invented names would fill the memory, and no scheduler asks about a name without a Node.
         if self.nodes.get(node) is None:
             return
         self._said[node] = said
@@ -135,7 +135,7 @@ class PlacementView:
         known = self._states.get(node)
         if known is None or now_s > known.until_s:
             known = self._state(node, now_s)
-            # Whoever asks about names that there are not would fill the memory.
+            # Requests about names that do not exist would fill the memory.
             if self.nodes.get(node) is not None:
                 self._states[node] = known
         return known

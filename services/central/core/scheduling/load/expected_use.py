@@ -82,7 +82,7 @@ class ExpectedUse:
                 prod.update(used)
                 unseen_prod.update(excess)
             else:
-                # The report counts this pod's use as somebody else's, so nothing of it is among the prod pods' use.
+                # The report attributes this pod's use to another class, so none of it is in the prod pods' use.
                 unseen_prod.update(pod.estimate)
         measured = report.usage if aggregate is None else report.percentile(aggregate.kind, aggregate.duration_s)
         everything = estimates if measured is None else together(measured, unseen)

@@ -79,7 +79,7 @@ class RowCounters:
                 numa: self.numa_below.get(numa, 0) + 1 if reading.numa_below(numa) else 0
                 for numa in reading.numa_total_bytes
             },
-            # From the second step on: one reading of a counter says nothing of its rate.
+            # From the second step on, because one reading of a counter says nothing about its rate.
             self.kswapd_busy + 1 if busy else 0,
             now,
         )

@@ -59,8 +59,8 @@ class Patience:
 def counted(count: int, free_bytes: float, marks: Marks, patience: Patience) -> int:
     """The count of one node one step further."""
     if free_bytes < marks.min_bytes:
-        # Below min there is no time to count: the node is at once as far as it would be after long
-        # pressure, less the steps to wait.
+        # Below min there is no time to count: the node is at once where it would be after long pressure, minus the
+        # steps to wait.
         return max(count + 1, patience.all_pods - patience.danger_wait)
     if free_bytes < marks.low_bytes:
         return count + (2 if count >= HASTE_FROM and marks.deep(free_bytes) else 1)
