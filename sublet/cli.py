@@ -22,7 +22,7 @@ from sublet.terminal.stderr import print_error
 
 # As a user needs them: start, work with pods, look, think ahead, run parts. What is not named here comes last.
 ORDER = ("up", "run", "apply", "get", "describe", "logs", "delete",
-         "status", "top", "events", "explain", "audit", "pause",
+         "status", "nodes", "top", "events", "explain", "audit", "pause",
          "doctor", "migrate", "consumers", "bridge", "config", "record", "replay", "recommend", "train", "policy",
          "plugin", "whatif", "sim", "bench")  # fmt: skip
 OF_THIS_HOST = ("up", "run", "apply", "describe", "logs", "delete", "pause", "leave", "bench")

@@ -42,6 +42,16 @@ async def read_cluster(kube: Kube, clock: Clock, namespace: str) -> ClusterReadi
     )
 
 
+async def read_nodes(kube: Kube, clock: Clock) -> ClusterReading:
+    """Nodes and what they offer alone.
+
+    Raises:
+        Unavailable, Refused: as `read_cluster`.
+    """
+    nodes, node_objects = await asyncio.gather(*(_items(kube, kind) for kind in (NODES, CNRS)))
+    return ClusterReading(clock.wall(), nodes, node_objects, None, ())
+
+
 async def read_node_objects(kube: Kube, name: str = "") -> list[Document]:
     """All CustomNodeResources, or that of one node.
 
@@ -65,8 +75,12 @@ def _plain(document: Document) -> Document:
 
 
 async def _items(kube: Kube, kind: ApiKind) -> list[Document]:
+    keep = _without_images if kind == NODES else _itself
+    found: list[Document] = []
     try:
-        found = await kube.list(kind.collection())
+        # Page by page: of 10 000 Nodes the images alone would be a gigabyte.
+        async for page in kube.pages(kind.collection()):
+            found += [{**kind.head, **keep(one)} for one in page.get("items") or ()]
     except KubeError as error:
         if error.status == NOT_FOUND:
             raise Refused(
@@ -74,7 +88,16 @@ async def _items(kube: Kube, kind: ApiKind) -> list[Document]:
                 reason="not_installed",
             ) from error
         raise Unavailable(str(error), reason=error.reason) from error
-    return [{**kind.head, **one} for one in found.get("items") or ()]
+    return found
+
+
+def _itself(document: Document) -> Document:
+    return document
+
+
+def _without_images(node: Document) -> Document:
+    status = {key: value for key, value in (node.get("status") or {}).items() if key != "images"}
+    return {**_plain(node), "status": status}
 
 
 async def _lease(kube: Kube, namespace: str) -> Document | None:

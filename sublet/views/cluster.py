@@ -1,9 +1,12 @@
 """A cluster from its API server: one line per node, the leader, and the state of the configuration."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from services.central.core.objects.nodes import POOL_LABEL, ZONE_LABEL
+from shared.contracts.kube.node_conditions import WITHDRAWN
 from shared.contracts.kube.node_properties import AGENT_REVISION, AGENT_VERSION
 from shared.contracts.kube.quantities import parse_units
 from shared.contracts.kube.taint import TAINT_PREFIX
@@ -15,16 +18,47 @@ from sublet.views.figures import cores, memory
 Document = Mapping[str, Any]
 ON_NODE = "ON-NODE"
 HEADER = ("NODE", "CPU", "MEMORY", ON_NODE, "AGENT", "VERSION", "SAID", "TAINTS")
+MOST_LINES, NAMED = 30, 10
+"""More nodes than that are counted, and so many of those that are not well are named, so that all fits one screen."""
 CONFIG_HEADER = ("CONFIG", "NAME", "VALID", "NODES", "MESSAGE")
 
 
 def render(reading: ClusterReading) -> str:
     """For people. CPU and MEMORY are what the node offers, ON-NODE the CPU that a scheduler still sees."""
-    rows = [_cells(row, reading.now) for row in node_rows(reading)]
-    parts = [columns(HEADER, rows) if rows else "no nodes", f"central: {_leader(reading)}"]
+    rows = list(node_rows(reading))
+    shown = rows if len(rows) <= MOST_LINES else [row for row in rows if not is_well(row)][:NAMED]
+    table = columns(HEADER, [_cells(row, reading.now) for row in shown]) if shown else ""
+    counted = summary(rows) if len(rows) > MOST_LINES else "" if rows else "no nodes"
+    parts = [*filter(None, (counted, table)), f"central: {_leader(reading)}"]
     if configs := [_config_cells(one) for one in reading.configs]:
         parts.append(columns(CONFIG_HEADER, configs))
     return "\n\n".join(parts)
+
+
+def is_well(row: Mapping[str, Any]) -> bool:
+    """Whether there is nothing to look at: the agent is well, and nothing is withdrawn or tainted."""
+    return row["agent"] == "ready" and not row["withdrawn"] and not row["taints"]
+
+
+def summary(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Many nodes in a few lines: how many are well, what they offer together, and what the others are."""
+    ill = [row for row in rows if not is_well(row)]
+    states = Counter(row["agent"] or "unknown" for row in rows)
+    versions = Counter(row["version"] or "unknown" for row in rows)
+    offered_cpu = sum(row["reclaimed_cpu_millis"] or 0 for row in rows)
+    offered_memory = sum(row["reclaimed_memory_bytes"] or 0 for row in rows)
+    named = f"; {min(len(ill), NAMED)} of them below, all: sublet nodes --not-ready" if ill else ""
+    return "\n".join([
+        f"nodes:    {len(rows)}, {len(rows) - len(ill)} well, {len(ill)} not{named}",
+        f"agents:   {_counted(states)}",
+        f"versions: {_counted(versions)}",
+        f"offer:    {_cpu(offered_cpu)} CPUs, {memory(offered_memory)}; withdrawn on "
+        f"{sum(bool(row['withdrawn']) for row in rows)}, tainted {sum(bool(row['taints']) for row in rows)}",
+    ])  # fmt: skip
+
+
+def _counted(found: Counter[str]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in sorted(found.items(), key=lambda row: (-row[1], row[0])))
 
 
 def as_json(reading: ClusterReading) -> dict[str, Any]:
@@ -47,6 +81,18 @@ def node_table(documents: Sequence[Document], now: datetime) -> str:
     return columns(header, rows)
 
 
+def node_lines(rows: Sequence[Mapping[str, Any]], now: datetime, *, wide: bool, header: bool = True) -> str:
+    """One line for each of these nodes; wide ones say pool and zone, and whether their offer is withdrawn."""
+    more = ("POOL", "ZONE", "WITHDRAWN") if wide else ()
+    cells = [(*_cells(row, now), *_more_cells(row)) if wide else tuple(_cells(row, now)) for row in rows]
+    text = columns((*HEADER, *more), cells)
+    return text if header else text.partition("\n")[2]
+
+
+def _more_cells(row: Mapping[str, Any]) -> tuple[str, str, str]:
+    return row["pool"] or "", row["zone"] or "", {True: "yes", False: "no"}.get(row["withdrawn"], "")
+
+
 def node_rows(reading: ClusterReading) -> Iterator[dict[str, Any]]:
     """Nodes, and objects of nodes that are gone, by name."""
     nodes = {one["metadata"]["name"]: one for one in reading.nodes}
@@ -62,14 +108,19 @@ def _row(name: str, cnr: Document, node: Document) -> dict[str, Any]:
     own = (taint["key"] for taint in (node.get("spec") or {}).get("taints") or ())
     taints = {key for key in own if key.startswith(TAINT_PREFIX)}
     taints |= {taint["key"] for taint in (cnr.get("spec") or {}).get("taints") or ()}
+    labels = (node or cnr)["metadata"].get("labels") or {}
+    withdrawn = str(conditions.get(WITHDRAWN, {}).get("status"))
     return {
         "node": name,
+        "pool": labels.get(POOL_LABEL),
+        "zone": labels.get(ZONE_LABEL),
         "reclaimed_cpu_millis": offered.get(RECLAIMED_CPU),
         "reclaimed_memory_bytes": offered.get(RECLAIMED_MEMORY),
         "node_cpu_millis": shown.get(RECLAIMED_CPU),
         "agent": {"True": "ready", "False": ready.get("reason")}.get(str(ready.get("status"))),
         "version": _property(cnr, AGENT_VERSION),
         "revision": _property(cnr, AGENT_REVISION),
+        "withdrawn": {"True": True, "False": False}.get(withdrawn),
         "said_at": services.get("lastHeartbeatTime"),
         "taints": sorted(taints),
     }
