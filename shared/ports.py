@@ -130,8 +130,7 @@ class Bus(Protocol):
         ...
 
     async def make_room(self, spec: "StreamSpec") -> Sequence[Cut]:
-        """Drop messages that must make room in a nearly full stream (`shared.core.bus.stream_room`), and report
-        them.
+        """Drop and report messages that make room in a nearly full stream (`shared.core.bus.stream_room`).
 
         Raises:
             Unavailable: the server cannot be asked.
@@ -317,9 +316,7 @@ class Objects(Protocol):
         labels: str = "",
         namespace: str = "",
     ) -> ObjectMirror[T]:
-        """A mirror of a collection, of all namespaces or of one; `keep` makes of a document what is kept, None leaves
-        it out; `labels` selects.
-        """
+        """A mirror of a collection, in all namespaces or one; `keep` maps a document to what is kept (None: not)."""
         ...
 
     def mirror_each(self, kind: ApiKind, keep: Keep[T], each: Callable[[str, T | None], None]) -> ObjectMirror[T]:
@@ -360,8 +357,7 @@ class Objects(Protocol):
     async def patch(
         self, kind: ApiKind, document: Mapping[str, Any], *, status: bool = False
     ) -> Mapping[str, Any] | None:
-        """Change the fields in the document (a JSON merge patch), or with `status` its status; None: there is no
-        object.
+        """Change the object's fields, or with `status` its status (a JSON merge patch); None: there is no object.
 
         Raises:
             Conflict: the document has a resource version, and the object has another one.

@@ -114,7 +114,7 @@ def _get_of_cluster(kubeconfig: Path | None, kind: str, names: list[str], wanted
     from sublet.cluster.options import ask_cluster
     from sublet.cluster.reading import read_node_objects
     from sublet.terminal.formats import ObjectList
-    from sublet.views.cluster import node_table
+    from sublet.views.cluster.table import node_table
 
     if kind not in NODE_OBJECTS + NODES or len(names) > 1:
         raise Refused(

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sublet.cluster.reading import ClusterReading
-    from sublet.views.nodes import NodeChoice
+    from sublet.views.cluster.selection import NodeChoice
 
 EVERY_BOUNDS_S = (1.0, 3600.0)
 
@@ -49,7 +49,7 @@ def nodes(
     from sublet.cluster.options import ask_cluster
     from sublet.cluster.reading import read_nodes
     from sublet.pods.label_selector import admits, read_selector
-    from sublet.views.nodes import NodeChoice, sorts
+    from sublet.views.cluster.selection import NodeChoice, sorts
 
     wanted = OBJECTS.read(output)
     plain = tuple(name.removeprefix("node/") for name in names or ())
@@ -68,8 +68,8 @@ def nodes(
 
 
 def _print(reading: "ClusterReading", choice: "NodeChoice", wanted: OutputFormat, *, single: bool) -> None:
-    from sublet.views.cluster import node_lines
-    from sublet.views.nodes import chosen_rows, names_of
+    from sublet.views.cluster.selection import chosen_rows, names_of
+    from sublet.views.cluster.table import node_lines
 
     rows = chosen_rows(reading, choice)
     listed = ObjectList(
@@ -86,7 +86,7 @@ def _watch(read: "Callable[[], ClusterReading]", choice: "NodeChoice", every_s: 
     import time
 
     from shared.errors import Refused
-    from sublet.views.nodes import watched_lines
+    from sublet.views.cluster.selection import watched_lines
 
     if not wanted.is_table:
         raise Refused(f"--watch prints lines: want -o table or wide, not {wanted.kind}", reason="option")

@@ -65,7 +65,7 @@ def _show_cluster(kubeconfig: Path | None, namespace: str, wanted: OutputFormat)
     from shared.adapters.clock import SystemClock
     from sublet.cluster.options import ask_cluster
     from sublet.cluster.reading import read_cluster
-    from sublet.views import cluster as view
+    from sublet.views.cluster import table as view
 
     reading = ask_cluster(kubeconfig, lambda kube: read_cluster(kube, SystemClock(), namespace))
     names = tuple(f"node/{row['node']}" for row in view.node_rows(reading))

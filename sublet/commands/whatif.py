@@ -81,7 +81,7 @@ def _tell_loss(
     from sublet import whatif as door
     from sublet.cluster.node_loss import read_question
     from sublet.cluster.options import ask_cluster
-    from sublet.views.node_loss import loss_lines
+    from sublet.views.cluster.node_loss import loss_lines
 
     question = ask_cluster(kubeconfig, lambda kube: read_question(kube, list(dict.fromkeys(silent)), **more))
     told = door.answer(known, "nodes_lost", question)

@@ -16,7 +16,7 @@ from sublet import cli
 from sublet.cluster import options
 from sublet.cluster.reading import ClusterReading, read_cluster, read_node_objects
 from sublet.commands import get, status
-from sublet.views.cluster import as_json, node_table, render
+from sublet.views.cluster.table import as_json, node_table, render
 
 
 def test_one_line_a_node_who_leads_and_what_became_of_configuration() -> None:

@@ -17,8 +17,8 @@ from sublet import cli
 from sublet.cluster.reading import ClusterReading
 from sublet.commands import nodes, status
 from sublet.pods.label_selector import admits, read_selector
-from sublet.views.cluster import render
-from sublet.views.nodes import NodeChoice, chosen_rows, watched_lines
+from sublet.views.cluster.selection import NodeChoice, chosen_rows, watched_lines
+from sublet.views.cluster.table import render
 
 
 def many(count: int, ill: int = 0) -> ClusterReading:

@@ -7,7 +7,7 @@ from typing import Any
 from shared.errors import Refused
 from sublet.cluster.reading import ClusterReading
 from sublet.exit_codes import NO_SUCH_OBJECT
-from sublet.views.cluster import is_well, node_lines, node_rows
+from sublet.views.cluster.table import is_well, node_lines, node_rows
 
 Row = Mapping[str, Any]
 SORTS: Mapping[str, tuple[str, bool]] = {
