@@ -53,15 +53,22 @@ class HostTripwire:
     def _usage(self) -> int | None:
         total, there = 0, 0
         for path in self._usage_paths:
-            text = self._files.read(path)
+            is_there, usage = self._read(path)
             # A pod that has ended meanwhile; the list of pods will show it.
-            if text is None:
+            if not is_there:
                 continue
-            usage = usage_ns(text, self._cgroups.version)
             if usage is None:
                 return None
             total, there = total + usage, there + 1
         return total if there or not self._usage_paths else None
+
+    def _read(self, path: str) -> tuple[bool, int | None]:
+        """Return whether a group is there, and its CPU time; None if its file does not say it."""
+        if self._cgroups.version == 1:
+            usage = self._files.number(path)
+            return usage is not None, usage
+        text = self._files.read(path)
+        return text is not None, usage_ns(text, 2)
 
     def _follow(self) -> None:
         before, self._groups = self._usage_paths, self._tenants()

@@ -9,9 +9,10 @@ import contextlib
 import errno
 import os
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
-from shared.adapters.host.hostfs import read_text
+from shared.adapters.host.hostfs import SHORT_BYTES, read_text
 from shared.core.cgroups.group_path import group_parts, is_component
 from shared.core.cgroups.knobs import V1_FILES, V2_FILES, Knob, Version, from_file, to_file
 from shared.errors import Refused, Unavailable
@@ -40,12 +41,18 @@ def _written(path: Path, text: str, flags: int) -> bool:
     return True
 
 
+@lru_cache(maxsize=4096)
+def _joined(top: str, controller: str, group: str) -> str:
+    return "/".join(filter(None, (top, controller, *group_parts(group))))
+
+
 class Cgroups:
     """Reads and writes below `<host_root>/sys/fs/cgroup`."""
 
     def __init__(self, host_root: Path) -> None:
         self.host_root = host_root
         self.root = host_root / "sys/fs/cgroup"
+        self._top = str(self.root)
         self.version: Version = 2 if (self.root / "cgroup.controllers").exists() else 1
         if self.version == 1 and not (self.root / "cpuset").is_dir():
             raise Unavailable(f"{self.root}: neither cgroup v2 nor a v1 cpuset hierarchy is mounted there")
@@ -79,8 +86,7 @@ class Cgroups:
 
     def _place(self, group: str, controller: str) -> str:
         """Where to read a cgroup: as `folder`, without the look for symbolic links."""
-        top = f"{self.root}/{controller}" if self.version == 1 and controller else str(self.root)
-        return "/".join((top, *group_parts(group)))
+        return _joined(self._top, controller if self.version == 1 else "", group)
 
     def exists(self, group: str) -> bool:
         """Return whether the cgroup exists (v1: in the cpuset hierarchy)."""
@@ -88,7 +94,7 @@ class Cgroups:
 
     def text(self, group: str, name: str, controller: str = "") -> str | None:
         """Return a file of a cgroup; None if the cgroup or the file does not exist (any more)."""
-        return read_text(f"{self._place(group, controller)}/{name}")
+        return read_text(f"{self._place(group, controller)}/{name}", short_bytes=SHORT_BYTES)
 
     def raw(self, group: str, knob: Knob) -> str | None:
         """The text of a setting's file; None where it does not exist."""

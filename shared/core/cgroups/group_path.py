@@ -23,6 +23,7 @@ def group_parts(group: str) -> tuple[str, ...]:
     return parts
 
 
+@lru_cache(maxsize=4096)
 def is_component(part: str) -> bool:
     """Whether a cgroup may have this name below another one."""
     return _COMPONENT.match(part) is not None

@@ -11,7 +11,7 @@ from present import present
 from services.metrics.adapters.host import HostReader
 from services.metrics.core.figures.target import Target
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.hostfs import KeptFiles, read_text
+from shared.adapters.host.hostfs import SHORT_BYTES, KeptFiles, read_text
 
 
 def test_a_file_of_the_kernel_stays_open_and_tells_what_is_now() -> None:
@@ -46,6 +46,33 @@ def test_a_task_that_ended_is_absent_and_its_file_is_closed() -> None:
     task.wait()
     assert files.read(path) is None
     assert len(files) == 0
+
+
+def test_a_number_is_read_anew_each_time_and_absent_once_its_task_has_ended() -> None:
+    files = KeptFiles()
+    task = subprocess.Popen(["sleep", "60"])
+    path = f"/proc/{task.pid}/oom_score_adj"
+    for score in (1, 1000, 7):
+        Path(path).write_text(str(score))
+        assert files.number(path) == score
+    assert len(files) == 1
+    task.kill()
+    task.wait()
+    assert (files.number(path), len(files)) == (None, 0)
+
+
+def test_what_is_no_number_is_an_error() -> None:
+    files = KeptFiles()
+    for _ in range(2):  # opened, and open
+        with pytest.raises(ValueError, match="invalid literal"):
+            files.number("/proc/version")
+    files.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, SHORT_BYTES - 1, SHORT_BYTES, SHORT_BYTES + 1, 70_000, 200_000])
+def test_a_text_is_whole_however_short_its_first_part_may_be(tmp_path: Path, size: int) -> None:
+    (tmp_path / "file").write_text("x" * size)
+    assert read_text(str(tmp_path / "file"), short_bytes=SHORT_BYTES) == read_text(str(tmp_path / "file")) == "x" * size
 
 
 def test_a_plain_file_is_opened_each_time_since_it_may_be_another_one(tmp_path: Path) -> None:
