@@ -13,7 +13,7 @@ VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -43,7 +43,7 @@ imports: $(STAMP)
 
 unit: $(STAMP)           ## a file on each CPU, and one more; those that use this host's cgroups one after the other
 	PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n auto --maxprocesses 8 --no-loadscope-reorder \
-		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel and not soak and not pages and not browser"
+		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel and not soak and not pages and not browser and not monitoring"
 
 test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target chaos-of-this-host chaos-beside
@@ -111,6 +111,11 @@ rig-browser: $(STAMP)
 		apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
 
+test-monitoring: $(STAMP)  ## alerts by promtool, every query of rules and boards by a real Prometheus; as root on Debian 12 the first time installs it
+	@command -v promtool >/dev/null || { apt-get update -qq && \
+		apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends prometheus >/dev/null; }
+	PYTHONPATH=tests/unit/deploy $(BIN)/python -m pytest -m monitoring -n0 tests/monitoring
+
 test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped
 	$(BIN)/python -m pytest -m consumers tests/consumers
 
@@ -151,8 +156,8 @@ schemas: $(STAMP)        ## write docs/schemas and the lines of deploy that name
 	PYTHONPATH=. $(BIN)/python deploy/k8s/values_schema.py
 	$(KEEP_WHAT_IS_WRITTEN)
 
-settings: $(STAMP)       ## write docs/settings.md anew from the models
-	$(BIN)/python -m sublet.settings_page docs/settings.md
+settings: $(STAMP)       ## write docs/settings.md and docs/metrics.md anew from the code
+	$(BIN)/python -m sublet.settings_page docs/settings.md docs/metrics.md
 	$(KEEP_WHAT_IS_WRITTEN)
 
 # What this version writes, for those that come after it (tests/fixtures/released); a released version's stays as it is.

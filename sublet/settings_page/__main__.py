@@ -1,10 +1,11 @@
-"""`make settings`: regenerate the page."""
+"""Write the pages of settings and of metrics anew (`make settings`)."""
 
 import sys
 from pathlib import Path
 
+from sublet.settings_page.metrics import metrics_page
 from sublet.settings_page.page import page
 
-path = Path(sys.argv[1])
-path.write_text(page())
-print(path)
+for name, text in zip(sys.argv[1:], (page(), metrics_page()), strict=True):
+    Path(name).write_text(text)
+    print(name)

@@ -1,0 +1,41 @@
+"""`metrics_page` lists every metric that Sublet exports: name, type, labels and meaning."""
+
+from collections.abc import Iterator
+
+from prometheus_client.metrics import MetricWrapperBase
+
+from shared import telemetry
+
+HEAD = """# Metrics
+
+Every process answers `/metrics` on its HTTP port (`http_port`; 8080 in a cluster). Generated from
+`shared/telemetry.py` by `make settings`. No label holds the name of a pod or a tenant, so the number of series of a process is bounded. How to
+scrape them, rules, alerts and boards: [monitoring.md](monitoring.md).
+
+| metric | type | labels | meaning |
+|---|---|---|---|
+"""
+
+
+def exported() -> Iterator[MetricWrapperBase]:
+    """The metrics that `shared.telemetry` defines, in order of their names."""
+    found = {value for value in vars(telemetry).values() if isinstance(value, MetricWrapperBase)}
+    return iter(sorted(found, key=lambda metric: metric.describe()[0].name))
+
+
+def metric_name(metric: MetricWrapperBase) -> str:
+    """The name under which Prometheus stores it: counters end in `_total`."""
+    described = metric.describe()[0]
+    return described.name + ("_total" if described.type == "counter" else "")
+
+
+def metrics_page() -> str:
+    """The page `docs/metrics.md`."""
+    rows = [_row(metric) for metric in exported()]
+    return HEAD + "\n".join(rows) + "\n"
+
+
+def _row(metric: MetricWrapperBase) -> str:
+    described = metric.describe()[0]
+    labels = ", ".join(f"`{label}`" for label in metric._labelnames)
+    return f"| `{metric_name(metric)}` | {described.type} | {labels or '-'} | {described.documentation} |"
