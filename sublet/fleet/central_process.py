@@ -11,6 +11,7 @@ from pathlib import Path
 
 import aiohttp
 
+import services
 from shared.contracts.readiness import Readiness
 from shared.errors import Unavailable
 from shared.settings import PREFIX
@@ -63,7 +64,7 @@ class CentralProcess:
         """Start it; it waits for its servers by itself."""
         self._folder.mkdir(parents=True, exist_ok=True)
         with (self._folder / "central.log").open("wb") as log:
-            command = [sys.executable, "-m", "services.central"]
+            command = [sys.executable, "-m", f"{services.__name__}.central"]
             self._process = subprocess.Popen(command, env=self._env, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
 
     def stop(self) -> None:

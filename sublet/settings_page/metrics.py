@@ -3,14 +3,15 @@
 from collections.abc import Iterator
 
 from prometheus_client.metrics import MetricWrapperBase
+from prometheus_client.metrics_core import Metric
 
 from shared import telemetry
 
 HEAD = """# Metrics
 
-Every process answers `/metrics` on its HTTP port (`http_port`; 8080 in a cluster). Generated from
-`shared/telemetry.py` by `make settings`. No label holds the name of a pod or a tenant, so the number of series of a process is bounded. How to
-scrape them, rules, alerts and boards: [monitoring.md](monitoring.md).
+Every process answers `/metrics` on its HTTP port (`http_port`; 8080 in a cluster). `make settings` generates this page
+from `shared/telemetry.py`. No label holds the name of a pod or a tenant, so the number of series is bounded.
+How to scrape them, rules, alerts and boards: [monitoring.md](monitoring.md).
 
 | metric | type | labels | meaning |
 |---|---|---|---|
@@ -20,13 +21,18 @@ scrape them, rules, alerts and boards: [monitoring.md](monitoring.md).
 def exported() -> Iterator[MetricWrapperBase]:
     """The metrics that `shared.telemetry` defines, in order of their names."""
     found = {value for value in vars(telemetry).values() if isinstance(value, MetricWrapperBase)}
-    return iter(sorted(found, key=lambda metric: metric.describe()[0].name))
+    return iter(sorted(found, key=metric_name))
 
 
 def metric_name(metric: MetricWrapperBase) -> str:
     """The name under which Prometheus stores it: counters end in `_total`."""
-    described = metric.describe()[0]
-    return described.name + ("_total" if described.type == "counter" else "")
+    described = description(metric)
+    return str(described.name) + ("_total" if described.type == "counter" else "")
+
+
+def description(metric: MetricWrapperBase) -> Metric:
+    """Name, type and sentence of a metric, without its values."""
+    return next(iter(metric.describe()))
 
 
 def metrics_page() -> str:
@@ -36,6 +42,6 @@ def metrics_page() -> str:
 
 
 def _row(metric: MetricWrapperBase) -> str:
-    described = metric.describe()[0]
+    described = description(metric)
     labels = ", ".join(f"`{label}`" for label in metric._labelnames)
     return f"| `{metric_name(metric)}` | {described.type} | {labels or '-'} | {described.documentation} |"

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from monitoring_rules import GROUPS, ROOT, boards, queries
 
-from sublet.settings_page.metrics import exported, metric_name, metrics_page
+from sublet.settings_page.metrics import description, exported, metric_name, metrics_page
 
 ALERTS: list[dict[str, Any]] = [rule for group in GROUPS for rule in group["rules"] if "alert" in rule]
 RECORDED = {rule["record"] for group in GROUPS for rule in group["rules"] if "record" in rule}
@@ -67,4 +67,4 @@ def test_names_follow_the_rules_of_prometheus() -> None:
         name = metric_name(metric)
         assert re.fullmatch(r"sublet_[a-z0-9_]+", name)
         assert not re.search(r"_(ms|millis|percent|gib|mb|minutes|hours)(_|$)", name), f"{name}: base units"
-        assert metric.describe()[0].documentation.endswith("."), name
+        assert description(metric).documentation.endswith("."), name
