@@ -27,13 +27,13 @@ IN_FORCE_LIMIT_S = 60.0
 def cluster() -> "Iterator[Cluster]":
     """Ready, with nothing in it."""
     from kube_rig.cluster import CLUSTER, running
-    from kube_rig.isolation import Isolation
+    from kube_rig.isolation import Isolation, ToThisMachine
 
     CLUSTER.require_tools()
     with CLUSTER.cache_held() as cache:
         with running(cache, print) as cluster:
             yield cluster
-        assert Isolation(cache).left() == []
+        assert Isolation(cache, ToThisMachine()).left() == []
 
 
 @pytest.fixture(scope="session")

@@ -1,12 +1,12 @@
 """`sublet doctor` on a real cluster and its node, and `kubectl sublet` by a real kubectl. Sublet need not be there."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from doctor_command import Found, asked, doctor
 from kube_rig.cluster import Cluster
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
@@ -14,19 +14,6 @@ pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 CHECKOUT = Path(__file__).parents[2]
 NOWHERE = "doctor-nowhere"
 """A namespace that nobody makes: whatever else is installed is not Sublet there."""
-Found = dict[str, dict[str, str]]
-
-
-def asked(words: list[str]) -> tuple[int, Found]:
-    """Exit code and findings of `sublet doctor`."""
-    env = {"NO_PROXY": "*", "PYTHONPATH": str(CHECKOUT), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
-    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=120)
-    assert done.stdout, done.stderr
-    return done.returncode, {row["check"]: row for row in json.loads(done.stdout)["findings"]}
-
-
-def doctor(*words: str) -> list[str]:
-    return [sys.executable, "-m", "sublet", "doctor", "--output", "json", *words]
 
 
 def of_cluster(kubeconfig: Path) -> tuple[int, Found]:

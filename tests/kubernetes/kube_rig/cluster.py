@@ -14,8 +14,8 @@ from kube_rig.clients import Clients
 from kube_rig.clients import CommandError as CommandError
 from kube_rig.control_plane import ControlPlane, build_control_plane, client
 from kube_rig.images import Images, prepare_images
-from kube_rig.isolation import Isolation
-from kube_rig.node import CNI_PROGRAMS, NODE, Node, build_node
+from kube_rig.isolation import Isolation, ToThisMachine
+from kube_rig.node import CNI_PROGRAMS, NODE, Makings, Node, build_node
 from kube_rig.programs import build_programs
 
 CLUSTER = Needs(
@@ -56,7 +56,7 @@ def running(cache: Path, say: Say) -> Iterator[Cluster]:
         RigMissing: something could not be built, or did not come up; with its last words.
     """
     programs, images = build_programs(cache, say), prepare_images(cache, say)
-    isolation = Isolation(cache)
+    isolation = Isolation(cache, ToThisMachine())
     try:
         isolation.open()
         cluster = _assemble(isolation, programs, images, cache)
@@ -83,7 +83,7 @@ def _assemble(isolation: Isolation, programs: Mapping[str, Path], images: Images
     authority = Authority(folder / "certificates")
     return Cluster(
         control_plane=build_control_plane(isolation, programs, authority, folder),
-        node=build_node(isolation, programs, authority, images, folder, cache),
+        node=build_node(isolation, Makings(programs, authority, images, folder, cache)),
         images=images,
         programs=programs,
         authority=authority,

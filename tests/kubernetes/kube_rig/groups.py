@@ -1,4 +1,4 @@
-"""The cluster's cgroups: one root in each of this machine's hierarchies, and below it the daemons and `kubepods`."""
+"""A node's cgroups: one root in each of this machine's hierarchies, and below it the daemons and `kubepods`."""
 
 import contextlib
 import os
@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-ROOT = "sublet-kubernetes"
 DAEMONS = "system"
 """Below the root, the group of everything that is no pod."""
 END_LIMIT_S = 20.0
@@ -27,14 +26,16 @@ class Hierarchy:
     """`cgroup` or `cgroup2`."""
     chosen: str
     """The mount options that tell those of version 1 apart."""
+    name: str
+    """Of the node's root in it."""
 
     @property
     def root(self) -> Path:
-        """The cluster's root in it."""
-        return self.mounted_at / ROOT
+        """The node's root in it."""
+        return self.mounted_at / self.name
 
     def make(self) -> None:
-        """Make the cluster's root and the group of its daemons, which processes may join."""
+        """Make the node's root and the group of its daemons, which processes may join."""
         if self.kind == "cgroup2":
             present = set((self.mounted_at / "cgroup.controllers").read_text().split())
             for name in sorted(_CONTROLLERS & present):
@@ -49,8 +50,9 @@ class Hierarchy:
 class Groups:
     """All of them."""
 
-    def __init__(self, mounts: str) -> None:
-        self.hierarchies = list(_hierarchies(mounts))
+    def __init__(self, mounts: str, root: str) -> None:
+        self.root = root
+        self.hierarchies = list(_hierarchies(mounts, root))
         """Those that a text as /proc/self/mounts names."""
 
     def make(self) -> None:
@@ -92,18 +94,18 @@ class Groups:
         end = time.monotonic() + END_LIMIT_S
         while pids := set(self.processes(below)):
             if time.monotonic() > end:
-                raise TimeoutError(f"processes {sorted(pids)} of {ROOT}: alive after {END_LIMIT_S:g} s of SIGKILL")
+                raise TimeoutError(f"processes {sorted(pids)} of {self.root}: alive after {END_LIMIT_S:g} s of SIGKILL")
             for pid in pids:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
             time.sleep(POLL_S)
 
 
-def _hierarchies(mounts: str) -> Iterator[Hierarchy]:
+def _hierarchies(mounts: str, root: str) -> Iterator[Hierarchy]:
     for line in mounts.splitlines():
         _, place, kind, options, *_ = line.split()
         if kind == "cgroup":
             chosen = ",".join(word for word in options.split(",") if word not in _COMMON_OPTIONS)
-            yield Hierarchy(Path(place), kind, chosen)
+            yield Hierarchy(Path(place), kind, chosen, root)
         elif kind == "cgroup2":
-            yield Hierarchy(Path(place), kind, "")
+            yield Hierarchy(Path(place), kind, "", root)

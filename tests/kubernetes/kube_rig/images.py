@@ -34,6 +34,8 @@ STRESS = "joedval/stress:latest"
 """As the tutorial's pods name it: Debian's program of that name, so that their YAML runs as it is printed."""
 
 PRODUCT = "sublet:test"
+NEXT, NEXT_VERSION = "sublet:next", "0.2.0"
+"""What comes after this checkout: the same, under another version."""
 _KEPT = "24h"
 """What a build has left may serve the next one for so long."""
 
@@ -66,7 +68,7 @@ def prepare_images(cache: Path, say: Say) -> Images:
     Raises:
         RigMissing: something cannot be had.
     """
-    images = Images(_image(cache, base_image_name()), _image(cache, PAUSE), _image(cache, STRESS))
+    images = Images(kept_image(cache, base_image_name()), kept_image(cache, PAUSE), kept_image(cache, STRESS))
     if not all(image.archive.exists() for image in images):
         with ENGINE.cache_held() as engine_cache, running(engine_cache) as engine:
             _save(engine, images.base, lambda: base_image(engine, engine_cache, say))
@@ -82,7 +84,7 @@ def build_product(cache: Path, say: Say) -> Image:
         RigMissing: the engine does not start.
         EngineError: the image cannot be made; with the last words of the build.
     """
-    image = _image(cache, PRODUCT)
+    image = kept_image(cache, PRODUCT)
     with ENGINE.cache_held() as engine_cache, running(engine_cache) as engine:
         base = base_image(engine, engine_cache, say)
         say("making the product's image")
@@ -94,6 +96,28 @@ def build_product(cache: Path, say: Say) -> Image:
     return image
 
 
+def build_next(cache: Path, say: Say) -> Image:
+    """The image of the version after this checkout's, made upon the latter's.
+
+    Raises:
+        RigMissing: the engine does not start.
+        EngineError: the image cannot be made; with the last words of the build.
+    """
+    image = kept_image(cache, NEXT)
+    build = "/opt/sublet/src/shared/build.py"
+    change = f"sed -i 's/^VERSION = .*/VERSION = \"{NEXT_VERSION}\"/' {build}"
+    compiled = f"/opt/sublet/bin/python -m compileall -q {build}"
+    with ENGINE.cache_held() as engine_cache, running(engine_cache) as engine:
+        say("making the next version's image")
+        with tempfile.TemporaryDirectory(prefix=".next-", dir=cache) as place:
+            lines = (f"FROM {PRODUCT}", "USER 0", f"RUN {change} && {compiled}", "USER 10001:10001")
+            (Path(place) / "Dockerfile").write_text("\n".join(lines))
+            engine.docker("build", "--quiet", "--network", "none", "--tag", NEXT, place)
+        with fresh(image.archive) as kept:
+            engine.docker("save", "--output", kept, NEXT)
+    return image
+
+
 def scheduler_image(cache: Path, program: Path, say: Say) -> Image:
     """The image of the stock scheduler under its published name, which the chart starts by default.
 
@@ -101,7 +125,7 @@ def scheduler_image(cache: Path, program: Path, say: Say) -> Image:
         RigMissing: the engine does not start.
         EngineError: the image cannot be made.
     """
-    image = _image(cache, program.name.replace("kube-scheduler-", "registry.k8s.io/kube-scheduler:"))
+    image = kept_image(cache, program.name.replace("kube-scheduler-", "registry.k8s.io/kube-scheduler:"))
     if not image.archive.exists():
         with ENGINE.cache_held() as engine_cache, running(engine_cache) as engine:
             say("making the scheduler's image")
@@ -119,7 +143,8 @@ def _import_program(engine: Engine, cache: Path, program: Path, name: str, image
         engine.docker("import", "-c", "ENV PATH=/usr/local/bin", "-c", "USER 65535:65535", folder / "root.tar", image)
 
 
-def _image(cache: Path, name: str) -> Image:
+def kept_image(cache: Path, name: str) -> Image:
+    """An image by its name, and where its archive lies once it is made."""
     return Image(name, cache / "images" / f"{name.replace('/', '-').replace(':', '-')}.tar")
 
 

@@ -57,7 +57,7 @@ class Installation:
         self.transcript.append("$ helm install sublet deploy/k8s/chart -n sublet-system …\n")
         self.cluster.helm(*words, given=yaml.safe_dump(_merged({**VALUES, **switch}, values)))
         self.wait_ready()
-        (agent,) = self.pods_of("node")
+        (agent,) = (pod for pod in self.pods_of("node") if pod["spec"]["nodeName"] == NODE)
         self.agent_address = agent["status"]["podIP"]
         until(lambda: self.offer_millis() is not None, READY_LIMIT_S * self.patience, "an offer")
 

@@ -1,6 +1,6 @@
-"""The machine that the cluster runs on: network, mounts and cgroups of its own, on this machine's kernel.
+"""The machine that a node runs on: network, mounts and cgroups of its own, on this machine's kernel.
 
-What a cluster leaves behind (interfaces, rules, mounts, files, pods' processes) goes with the namespaces. Their cgroup
+What a node leaves behind (interfaces, rules, mounts, files, pods' processes) goes with the namespaces. Their cgroup
 root is a group of ours, so that `kubepods` lies where it does on any node.
 """
 
@@ -8,12 +8,15 @@ import contextlib
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Protocol
 
 from rig.packages import RigMissing, run
 
 from kube_rig.groups import DAEMONS, Groups
 
 INTERFACE = "sublet-k8s"
+GROUPS = "sublet-kubernetes"
+"""The root of the first node's groups."""
 MACHINE_IP, NODE_IP, NETWORK = "10.213.0.1", "10.213.0.2", "10.213.0.0/16"
 POD_NETWORK, SERVICE_NETWORK, API_SERVICE_IP = "10.213.64.0/18", "10.213.128.0/20", "10.213.128.1"
 OWN_FOLDERS = ("/etc", "/opt", "/var/lib", "/var/log")
@@ -24,13 +27,58 @@ _MOUNTS = Path("/proc/self/mounts")
 _JOIN = 'while [ "$1" != -- ]; do echo $$ > "$1/cgroup.procs"; shift; done; shift; exec "$@"'
 
 
+class Line(Protocol):
+    """What joins a machine to others."""
+
+    def join(self, machine: "Isolation") -> None:
+        """Make it, to a machine that is open."""
+
+    def cut(self) -> None:
+        """Take away what is left of it."""
+
+    def left(self) -> list[str]:
+        """What this machine still has of it; after `cut` nothing."""
+
+
+class ToThisMachine:
+    """The line of the first node, on which the control plane runs: tests reach it, and all others by it."""
+
+    def join(self, machine: "Isolation") -> None:
+        run(["ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", "eth0", "netns", str(machine.pid)])
+        run(["ip", "address", "add", f"{MACHINE_IP}/24", "dev", INTERFACE])
+        run(["ip", "link", "set", INTERFACE, "up"])
+        run(machine.command(["ip", "address", "add", f"{NODE_IP}/24", "dev", "eth0"]))
+        run(machine.command(["ip", "link", "set", "eth0", "up"]))
+        # What starts here and goes to a Service, as a call of the API server, needs a way before the rules change it.
+        run(machine.command(["ip", "route", "add", SERVICE_NETWORK, "dev", "eth0"]))
+        run(["ip", "route", "add", NETWORK, "via", NODE_IP])
+
+    def cut(self) -> None:
+        if _interface().exists():  # the kernel takes its time
+            subprocess.run(["ip", "link", "delete", INTERFACE], capture_output=True, check=False)
+
+    def left(self) -> list[str]:
+        found = [str(_interface())] if _interface().exists() else []
+        found += run(["ip", "route", "show", "root", NETWORK]).splitlines()
+        rules = run(["iptables-save"]).splitlines()
+        return found + [rule for rule in rules if "10.213." in rule or "KUBE-" in rule or "CNI-" in rule]
+
+
 class Isolation:
     """The namespaces, from `open` to `close`; they end with the thread that opened them, however that ends."""
 
-    def __init__(self, cache: Path) -> None:
-        self.groups = Groups(_MOUNTS.read_text())
-        self._scratch = cache / "node"
+    def __init__(self, cache: Path, line: Line, *, name: str = "node", groups: str = GROUPS) -> None:
+        self.groups = Groups(_MOUNTS.read_text(), groups)
+        self._line = line
+        self._scratch = cache / name
         self._holder: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Of the process that holds the namespaces."""
+        if self._holder is None:
+            raise RuntimeError(f"the namespaces of {self._scratch.name} are not open")
+        return self._holder.pid
 
     def open(self) -> None:
         """Make them, as new.
@@ -49,14 +97,7 @@ class Isolation:
             said = told.read().decode()
         if said != "ready\n":
             raise RigMissing(f"no namespaces for the cluster: {said.strip()}")
-        run(["ip", "link", "add", INTERFACE, "type", "veth", "peer", "name", "eth0", "netns", str(holder.pid)])
-        run(["ip", "address", "add", f"{MACHINE_IP}/24", "dev", INTERFACE])
-        run(["ip", "link", "set", INTERFACE, "up"])
-        run(self.command(["ip", "address", "add", f"{NODE_IP}/24", "dev", "eth0"]))
-        run(self.command(["ip", "link", "set", "eth0", "up"]))
-        # What starts here and goes to a Service, as a call of the API server, needs a way before the rules change it.
-        run(self.command(["ip", "route", "add", SERVICE_NETWORK, "dev", "eth0"]))
-        run(["ip", "route", "add", NETWORK, "via", NODE_IP])
+        self._line.join(self)
 
     def close(self) -> None:
         """End whatever runs inside, pods too, and take everything away; also what a killed run has left.
@@ -69,25 +110,20 @@ class Isolation:
             self._holder.wait()
             self._holder = None
         self.groups.remove()
-        if _interface().exists():  # the kernel takes its time
-            subprocess.run(["ip", "link", "delete", INTERFACE], capture_output=True, check=False)
+        self._line.cut()
         with contextlib.suppress(FileNotFoundError):
             self._scratch.rmdir()
 
     def left(self) -> list[str]:
-        """What this machine still has of the cluster; after `close` nothing."""
+        """What this machine still has of the node; after `close` nothing."""
         roots = (one.root for one in self.groups.hierarchies)
-        found = [str(place) for place in (_interface(), self._scratch, *roots) if place.exists()]
+        found = [str(place) for place in (self._scratch, *roots) if place.exists()]
         found += [line for line in _MOUNTS.read_text().splitlines() if str(self._scratch.parent) in line]
-        found += run(["ip", "route", "show", "root", NETWORK]).splitlines()
-        rules = run(["iptables-save"]).splitlines()
-        return found + [rule for rule in rules if "10.213." in rule or "KUBE-" in rule or "CNI-" in rule]
+        return found + self._line.left()
 
     def command(self, words: Sequence[str | Path]) -> list[str]:
         """The words that run a program inside; it ends with the thread that starts it."""
-        if self._holder is None:
-            raise RuntimeError("the cluster's namespaces are not open")
-        enter = ["nsenter", "--target", str(self._holder.pid), "--net", "--mount", "--cgroup", "--", "env", _NO_PROXY]
+        enter = ["nsenter", "--target", str(self.pid), "--net", "--mount", "--cgroup", "--", "env", _NO_PROXY]
         return self._joined(DAEMONS, [*enter, *map(str, words)])
 
     def _joined(self, group: str, words: Sequence[str]) -> list[str]:

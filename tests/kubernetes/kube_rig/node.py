@@ -1,8 +1,8 @@
-"""The one node: containerd, kubelet, kube-proxy and names as stock programs; no way leads out of it."""
+"""A node: containerd, kubelet and kube-proxy as stock programs, and on the first one names; no way leads out of it."""
 
 import json
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -26,18 +26,6 @@ _EVICTION_HARD = {"memory.available": "100Mi"} | dict.fromkeys(
     ("nodefs.available", "nodefs.inodesFree", "imagefs.available", "imagefs.inodesFree"), "1%"
 )
 """Kubelet's own for memory; how full the machine's disk is must not matter."""
-NETWORK = {
-    "cniVersion": "0.4.0",
-    "name": "pods",
-    "plugins": [
-        # Routed, not bridged: what a pod sends to a service passes the node's rules both ways.
-        {
-            "type": "ptp",
-            "ipam": {"type": "host-local", "ranges": [[{"subnet": POD_NETWORK}]], "routes": [{"dst": "0.0.0.0/0"}]},
-        },
-        {"type": "portmap", "capabilities": {"portMappings": True}},
-    ],
-}
 # No process may have a lower oom_score_adj than the one that starts it without CAP_SYS_RESOURCE.
 _CONTAINERD = """\
 version = 2
@@ -73,14 +61,47 @@ _COREDNS = """\
 
 
 @dataclass(frozen=True, slots=True)
+class Site:
+    """The name of a node, and where it is in the network."""
+
+    name: str
+    ip: str
+    pods: str
+    """The network of its pods."""
+
+
+FIRST = Site(NODE, NODE_IP, POD_NETWORK)
+
+
+@dataclass(frozen=True, slots=True)
+class Makings:
+    """What every node is made of."""
+
+    programs: Mapping[str, Path]
+    authority: Authority
+    images: Images
+    folder: Path
+    """Of the cluster: files of its programs, and their logs."""
+    cache: Path
+    """What containerd keeps stays there."""
+
+
+@dataclass(frozen=True, slots=True)
 class Node:
     """Its programs."""
 
+    site: Site
     isolation: Isolation
     containerd: Component
     kubelet: Component
     kube_proxy: Component
-    coredns: Component
+    coredns: Component | None = None
+    """On the first node."""
+
+    @property
+    def _upon_containerd(self) -> tuple[Component, ...]:
+        names = () if self.coredns is None else (self.coredns,)
+        return (self.kubelet, self.kube_proxy, *names)
 
     def start(self, images: Images) -> None:
         """Bring all up, with these images and no container of an earlier run."""
@@ -93,14 +114,14 @@ class Node:
         for image in images:
             if f"docker.io/{image.name}" not in known:
                 self.load(image.archive)
-        for one in (self.kubelet, self.kube_proxy, self.coredns):
+        for one in self._upon_containerd:
             one.start(wait=False)
-        for one in (self.kubelet, self.kube_proxy, self.coredns):
+        for one in self._upon_containerd:
             one.wait_ready()
 
     def stop(self) -> None:
         """End all at once, the pods too."""
-        for one in (self.kubelet, self.kube_proxy, self.coredns, self.containerd):
+        for one in (*self._upon_containerd, self.containerd):
             one.kill()
         self.isolation.groups.end_processes("kubepods")
 
@@ -116,44 +137,75 @@ class Node:
         return run(self.isolation.command(["ctr", "--address", RUNTIME_SOCKET, "--namespace", "k8s.io", *words]))
 
 
-def build_node(
-    isolation: Isolation, programs: Mapping[str, Path], authority: Authority, images: Images, folder: Path, cache: Path
-) -> Node:
-    """The programs, not started yet; their files lie below `folder`, what containerd keeps in the cache."""
+def build_node(isolation: Isolation, makings: Makings, site: Site = FIRST) -> Node:
+    """The programs, not started yet."""
 
     def answers_itself() -> bool:
         words = isolation.command(["ctr", "--address", RUNTIME_SOCKET, "version"])
         return subprocess.run(words, capture_output=True, check=False).returncode == 0
 
-    network = folder / "cni"
-    network.mkdir()
-    (network / "10-pods.conflist").write_text(json.dumps(NETWORK, indent=1))
-    runtime_config = folder / "containerd.toml"
-    runtime_config.write_text(
-        _CONTAINERD.format(root=cache / "containerd", socket=RUNTIME_SOCKET, pause=images.pause.name,
-                           cni_programs=CNI_PROGRAMS, cni_folder=network)
-    )  # fmt: skip
-    kubelet_file = folder / "kubelet.json"
-    kubelet_file.write_text(json.dumps(kubelet_config(authority), indent=1))
-    kubelet_client = client(authority, folder, f"system:node:{NODE}", ["system:nodes"])
-    kubelet: list[str | Path] = [programs["kubelet"], f"--config={kubelet_file}", f"--kubeconfig={kubelet_client}",
-               f"--hostname-override={NODE}", f"--node-ip={NODE_IP}"]  # fmt: skip
-    proxy: list[str | Path] = [programs["kube-proxy"], f"--kubeconfig={client(authority, folder, 'system:kube-proxy')}",
-             f"--hostname-override={NODE}", f"--cluster-cidr={POD_NETWORK}", "--proxy-mode=iptables",
-             f"--healthz-bind-address={NODE_IP}:{PROXY_HEALTH_PORT}", "--oom-score-adj=0",
-             "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0",
-             "--conntrack-tcp-timeout-close-wait=0"]  # fmt: skip
-    logs = folder / "logs"
+    def component(name: str, words: Sequence[str | Path], ready: Callable[[], bool], *, tries: int = 1) -> Component:
+        log = name if site is FIRST else f"{site.name}-{name}"
+        return Component(isolation, words, makings.folder / f"logs/{log}.log", ready, tries=tries)
+
+    own = makings.folder / site.name
+    (own / "cni").mkdir(parents=True, exist_ok=True)
+    names = build_names(isolation, makings.programs, makings.authority, makings.folder) if site is FIRST else None
     return Node(
+        site=site,
         isolation=isolation,
-        containerd=Component(isolation, ["containerd", "--config", runtime_config], logs / "containerd.log",
+        containerd=component("containerd", ["containerd", "--config", _runtime_config(own, makings, site)],
                              answers_itself),
-        kubelet=Component(isolation, kubelet, logs / "kubelet.log",
-                          lambda: answers(KUBELET_HEALTH_PORT, "/healthz", secure=False), tries=10),
-        kube_proxy=Component(isolation, proxy, logs / "kube-proxy.log",
-                             lambda: answers(PROXY_HEALTH_PORT, "/healthz", secure=False)),
-        coredns=build_names(isolation, programs, authority, folder),
+        kubelet=component("kubelet", _kubelet(own, makings, site),
+                          lambda: answers(KUBELET_HEALTH_PORT, "/healthz", secure=False, host=site.ip), tries=10),
+        kube_proxy=component("kube-proxy", _kube_proxy(makings, site),
+                             lambda: answers(PROXY_HEALTH_PORT, "/healthz", secure=False, host=site.ip)),
+        coredns=names,
     )  # fmt: skip
+
+
+def _runtime_config(own: Path, makings: Makings, site: Site) -> Path:
+    (own / "cni/10-pods.conflist").write_text(json.dumps(pods_network(site.pods), indent=1))
+    path = own / "containerd.toml"
+    root = makings.cache / ("containerd" if site is FIRST else f"containerd-{site.name}")
+    path.write_text(
+        _CONTAINERD.format(root=root, socket=RUNTIME_SOCKET, pause=makings.images.pause.name,
+                           cni_programs=CNI_PROGRAMS, cni_folder=own / "cni")
+    )  # fmt: skip
+    return path
+
+
+def _kubelet(own: Path, makings: Makings, site: Site) -> list[str | Path]:
+    config = own / "kubelet.json"
+    config.write_text(json.dumps(kubelet_config(makings.authority, site), indent=1))
+    login = client(makings.authority, makings.folder, f"system:node:{site.name}", ["system:nodes"])
+    return [makings.programs["kubelet"], f"--config={config}", f"--kubeconfig={login}",
+            f"--hostname-override={site.name}", f"--node-ip={site.ip}"]  # fmt: skip
+
+
+def _kube_proxy(makings: Makings, site: Site) -> list[str | Path]:
+    login = makings.folder / "system-kube-proxy.kubeconfig"  # one for all nodes
+    if not login.exists():
+        client(makings.authority, makings.folder, "system:kube-proxy")
+    return [makings.programs["kube-proxy"], f"--kubeconfig={login}",
+            f"--hostname-override={site.name}", f"--cluster-cidr={site.pods}", "--proxy-mode=iptables",
+            f"--healthz-bind-address={site.ip}:{PROXY_HEALTH_PORT}", "--oom-score-adj=0",
+            "--conntrack-max-per-core=0", "--conntrack-tcp-timeout-established=0",
+            "--conntrack-tcp-timeout-close-wait=0"]  # fmt: skip
+
+
+def pods_network(subnet: str) -> dict[str, object]:
+    """What a node's runtime is told of the network of its pods."""
+    # Routed, not bridged: what a pod sends to a service passes the node's rules both ways.
+    routed = {
+        "type": "ptp",
+        "ipam": {"type": "host-local", "ranges": [[{"subnet": subnet}]], "routes": [{"dst": "0.0.0.0/0"}]},
+    }
+    return {
+        "cniVersion": "0.4.0",
+        "name": "pods",
+        "plugins": [routed, {"type": "portmap", "capabilities": {"portMappings": True}}],
+    }
 
 
 def build_names(place: Place, programs: Mapping[str, Path], authority: Authority, folder: Path) -> Component:
@@ -167,15 +219,16 @@ def build_names(place: Place, programs: Mapping[str, Path], authority: Authority
                      lambda: answers(DNS_HEALTH_PORT, "/health", secure=False))  # fmt: skip
 
 
-def kubelet_config(authority: Authority, ip: str = NODE_IP) -> dict[str, object]:
-    """What kubelet is told on a node of this address; its certificate is made along with it."""
-    server = authority.sign("kubelet", NODE, addresses=[f"DNS:{NODE}", f"IP:{ip}"])
+def kubelet_config(authority: Authority, site: Site) -> dict[str, object]:
+    """What kubelet is told on a node; its certificate is made along with it."""
+    addresses = [f"DNS:{site.name}", f"IP:{site.ip}"]
+    server = authority.sign(f"kubelet-{site.name}", site.name, addresses=addresses)
     return {
         "apiVersion": "kubelet.config.k8s.io/v1beta1",
         "kind": "KubeletConfiguration",
-        "address": ip,
+        "address": site.ip,
         "port": KUBELET_PORT,
-        "healthzBindAddress": ip,
+        "healthzBindAddress": site.ip,
         "healthzPort": KUBELET_HEALTH_PORT,
         "authentication": {
             "anonymous": {"enabled": False},

@@ -5,6 +5,7 @@ from typing import Any
 
 from kube_rig.cluster import Cluster
 from shared.core.cgroups.knobs import V1_FILES, V2_FILES, Knob, Version, from_file
+from shared.core.cpus.cpuset import CpuSet
 
 
 def container_status(cluster: Cluster, pod: str, container: str) -> dict[str, Any]:
@@ -12,6 +13,14 @@ def container_status(cluster: Cluster, pod: str, container: str) -> dict[str, An
     statuses: list[dict[str, Any]] = cluster.get("pod", pod)["status"]["containerStatuses"]
     (found,) = (one for one in statuses if one["name"] == container)
     return found
+
+
+def container_cpus(cluster: Cluster, pod: str, container: str) -> CpuSet:
+    """The kernel's set for a container's group; empty: there is no such group now."""
+    uid = cluster.get("pod", pod)["metadata"]["uid"]
+    own = container_status(cluster, pod, container)["containerID"].partition("://")[2]
+    files = (group / "cpuset.cpus" for group in cluster.groups(f"kubepods/**/pod{uid}/{own}"))
+    return CpuSet.parse(next((file.read_text().strip() for file in files if file.exists()), ""))
 
 
 def group_setting(cluster: Cluster, knob: Knob, pod: str, container: str = "") -> int | None:

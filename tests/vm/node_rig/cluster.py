@@ -12,7 +12,8 @@ from kube_rig.certificates import Authority, Identity
 from kube_rig.clients import Clients
 from kube_rig.cluster import ready
 from kube_rig.control_plane import ControlPlane, build_control_plane, client
-from kube_rig.node import NETWORK, NODE, build_names, kubelet_config
+from kube_rig.isolation import POD_NETWORK
+from kube_rig.node import NODE, Site, build_names, kubelet_config, pods_network
 from rig.machine import Machine
 from rig.packages import run
 from rig_parts import until
@@ -73,15 +74,15 @@ def running(
 
 def _join(cluster: GuestCluster) -> None:
     """Tell the node who it is, and start what makes it one; from then on both start at each boot."""
-    config = kubelet_config(cluster.authority, GUEST_IP)
+    config = kubelet_config(cluster.authority, Site(NODE, GUEST_IP, POD_NETWORK))
     files = {
         HOME / "pki/ca.crt": cluster.authority.certificate.read_bytes(),
-        HOME / "pki/kubelet.crt": (cluster.folder / "certificates/kubelet.crt").read_bytes(),
-        HOME / "pki/kubelet.key": (cluster.folder / "certificates/kubelet.key").read_bytes(),
+        HOME / "pki/kubelet.crt": (cluster.folder / "certificates" / f"kubelet-{NODE}.crt").read_bytes(),
+        HOME / "pki/kubelet.key": (cluster.folder / "certificates" / f"kubelet-{NODE}.key").read_bytes(),
         HOME / "kubelet.json": json.dumps(config | _of_the_guest()).encode(),
         HOME / "kubelet.kubeconfig": _whole(cluster, f"system:node:{NODE}", "system:nodes"),
         HOME / "proxy.kubeconfig": _whole(cluster, "system:kube-proxy"),
-        Path("/etc/cni/net.d/10-pods.conflist"): json.dumps(NETWORK).encode(),
+        Path("/etc/cni/net.d/10-pods.conflist"): json.dumps(pods_network(POD_NETWORK)).encode(),
     }
     lines = [
         f"mkdir -p {path.parent}; base64 -d >{path} <<<{base64.b64encode(text).decode()}"
