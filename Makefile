@@ -13,7 +13,7 @@ VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -53,6 +53,12 @@ chaos-of-this-host: $(STAMP)
 
 chaos-beside: $(STAMP)
 	$(BIN)/python -m pytest -m "slow and not root" tests/e2e tests/integration
+
+test-sim: $(STAMP)       ## SEEDS=1000 worlds of three nodes and two centrals in which everything fails, promises checked at each step; SEED=123 tells one
+	$(BIN)/python tests/simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000))
+
+test-sim-mutations: $(STAMP)  ## the same with thirty deliberate bugs: how many worlds it takes to see each; BUG=lease for some of them
+	$(BIN)/python tests/simulation --mutations $(if $(BUG),--only "$(BUG)") $(if $(SEEDS),--seeds $(SEEDS))
 
 test-sim-soak: $(STAMP)  ## a virtual hour of the simulated machine, and ten real minutes with kill -9 of its parts and of NATS in turn; SOAK_S=3600 for longer
 	$(BIN)/python -m pytest -m "slow or soak" -n0 tests/e2e/test_sim_soak.py

@@ -4,19 +4,22 @@ import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import structlog
 
 from services.central.leadership.leader import Leader
+from shared.contracts.bus.stored import read_event, read_intent
+from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, event_filter
 from shared.contracts.envelope import Reason
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
-from shared.contracts.eviction_phases import Phase
-from shared.contracts.ids import intent_id
+from shared.contracts.eviction_phases import FINAL_PHASES, Phase
+from shared.contracts.ids import intent_id, node_token
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import Call, Outgoing
 from shared.core.evictions.rulings import Ruling, while_going
-from shared.errors import IdTaken, SubletError
+from shared.errors import IdTaken, SubletError, Unavailable
 from shared.evictions.announcement import IntentStream
 from shared.evictions.messages import MAX_DETAIL, event_message, intent_message, send, under_another_id
 from shared.evictions.procedure import EvictionOrder, EvictionProcedure
@@ -28,6 +31,9 @@ log = structlog.get_logger()
 EPISODE = 0
 """One intent per pod: a repeated eviction is the same one."""
 KEPT, KEPT_EVENTS = 50, 2_000
+TAKEN_UP = timedelta(hours=1)
+"""How old an intent of a leader before may be; a pod goes within minutes."""
+ALL = ">"
 BUDGET_S = 5.0
 """For each publication: the leader's pass waits for it."""
 
@@ -117,8 +123,8 @@ class _EventsOnce:
 
 
 class AnnouncedEvictions:
-    """Evicts through the API server, and publishes each step. There is no ledger: a new leader reads again which
-    pods exist."""
+    """Evicts through the API server, and publishes each step. There is no ledger: a new leader reads which pods exist,
+    and from the streams which evictions have begun and not ended."""
 
     def __init__(
         self, bus: Bus, clock: Clock, leader: Leader, evictor: EvictionActuator, cause: EvictionCause = LOST_NODE
@@ -130,6 +136,8 @@ class AnnouncedEvictions:
         self._events = _EventsOnce(bus)
         self._going: dict[str, tuple[str, Pod]] = {}
         """Node and pod of each eviction under way, by UID."""
+        self._taken_up: int | None = None
+        """In which epoch the evictions of the leaders before were taken up last; None: they were not yet."""
         self._wires: dict[str, Wire] = {}
         self._done: deque[dict[str, str]] = deque(maxlen=KEPT)
 
@@ -153,13 +161,60 @@ class AnnouncedEvictions:
             await self._publish(wire, facts, phase, detail)
 
     async def report_gone(self) -> None:
-        """Publish which pods are gone now."""
+        """Publish which pods are gone now, also those that a leader before this one has evicted."""
+        if self._taken_up != self._leader.epoch and await self._take_up():
+            self._taken_up = self._leader.epoch
         for uid, (node, pod) in sorted(self._going.items()):
             # Without end: a pod that stays is seen by the next pass, which evicts it again.
             if while_going(await self._procedure.lookup(pod), waited_s=0.0, limit_s=math.inf) == "succeeded":
                 del self._going[uid]
                 wire, facts = self._facts(node, pod)
                 await self._publish(wire, facts, "succeeded", f"pod {pod.key} is gone")
+
+    async def _take_up(self) -> bool:
+        """Take up what the leaders before have announced, and nobody has told the end of; False: try again."""
+        try:
+            for intent in await self._unfinished():
+                pod = Pod(
+                    uid=intent.pod_uid,
+                    namespace=intent.namespace,
+                    name=intent.pod,
+                    qos=intent.qos,
+                    grace_s=intent.grace_s,
+                )
+                standing = await self._procedure.lookup(pod)
+                if standing == "unknown":
+                    return False
+                # One that runs was not evicted: where it still has to go, the next pass begins anew.
+                if standing != "running":
+                    self._going[pod.uid] = (intent.node, pod)
+        except Unavailable as error:
+            log.warning("evictions.not_taken_up", why=str(error))
+            return False
+        return True
+
+    async def _unfinished(self) -> list[EvictionIntent]:
+        """The intents of this cause within the last hour that have no last event.
+
+        Raises:
+            Unavailable: the streams cannot be read now.
+        """
+        held = await self._bus.replay(INTENTS_STREAM, ALL, last_per_subject=True)
+        read = (read_intent(one.subject, one.data) for one in held)
+        now = self._clock.wall()
+        found = [
+            intent
+            for intent in read
+            if isinstance(intent, EvictionIntent)
+            and intent.plugin == self._cause.plugin
+            and abs(now - intent.sent_at) <= TAKEN_UP
+        ]
+        over: set[str] = set()
+        for node in {intent.node for intent in found}:
+            told = await self._bus.replay(EVENTS_STREAM, event_filter(node=node_token(node)))
+            events = (read_event(one.subject, one.headers, one.data) for one in told)
+            over |= {e.intent_id for e in events if isinstance(e, EvictionEvent) and e.phase in FINAL_PHASES}
+        return [intent for intent in found if intent.intent_id not in over]
 
     def _facts(self, node: str, pod: Pod) -> tuple[Wire, dict[str, Any]]:
         """Return the sender, and the fields that intent and events share."""

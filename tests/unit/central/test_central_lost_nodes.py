@@ -298,6 +298,23 @@ def test_a_node_that_is_heard_between_two_assessments_keeps_its_pods(play: TenNo
     play(story)
 
 
+def test_an_eviction_is_reported_by_the_next_leader_where_the_one_that_made_it_dies(play: TenNodes) -> None:
+    async def story(world: World) -> None:
+        world.evictor.lives_on_s = 40
+        world.central()
+        world.kill_agent("n3")
+        while not world.evictor.kills:
+            await asyncio.sleep(0.1)
+        world.app.task.cancel()  # without giving back its lease
+        await asyncio.sleep(120)
+        events = [EvictionEvent.decode(m.data) for m in await world.bus.replay(EVENTS_STREAM, ">")]
+        assert [(e.phase, e.pod) for e in events if e.phase == "succeeded"] == [("succeeded", "batch-n3")]
+        assert len({e.intent_id for e in events}) == 1
+        assert killed(world) == ["batch-n3"]
+
+    play(story)
+
+
 def test_a_quiet_collection_is_no_reason_to_freeze(play: TenNodes) -> None:
     async def story(world: World) -> None:
         world.kill_agent("n3")
