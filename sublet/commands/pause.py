@@ -13,16 +13,23 @@ def register(app: typer.Typer) -> None:
 
 def pause(
     reason: Annotated[str, typer.Option("--reason", "-r", help="Why; shown in sublet status.")] = "by hand",
+    for_how_long: Annotated[
+        str, typer.Option("--for", metavar="DURATION", help="End by itself after 90s, 30m, 2h or 1d.")
+    ] = "",
 ) -> None:
-    """Stop all evictions on this node, at once, until `sublet resume`.
+    """Stop all evictions on this node, at once, until `sublet resume` or for a duration, by the clock of this machine.
 
     Needs neither the bus nor central, and holds through restarts. A pod that has already been told to end still ends.
     The evictor is asked afterwards. Exit code 0: it says that evictions are paused; 1: it says that they are not; 3:
     the pause is written, and the evictor does not answer.
     """
-    from sublet.host.brake import pull
+    from datetime import UTC, datetime, timedelta
 
-    _say(pull(reason))
+    from sublet.host.brake import pull
+    from sublet.timespec import parse_duration_s
+
+    end = datetime.now(UTC) + timedelta(seconds=parse_duration_s(for_how_long)) if for_how_long else None
+    _say(pull(reason, end))
 
 
 def resume() -> None:

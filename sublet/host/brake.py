@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from datetime import datetime
 
 from shared.adapters.files.pause import PauseFile
 from shared.errors import SubletError, Unavailable
@@ -16,15 +17,15 @@ Outcome = tuple[str, int]
 """What is said, and the exit code."""
 
 
-def pull(reason: str) -> Outcome:
-    """Pause evictions.
+def pull(reason: str, until: datetime | None = None) -> Outcome:
+    """Pause evictions, until that time or until they are let go on.
 
     Raises:
         Unfit: the Sublet of this machine is root's, and this user is not root.
         Unavailable: the file cannot be written.
     """
     brake = PauseFile(writable_settings().state_dir)
-    _on_file(brake, lambda: brake.set(reason))
+    _on_file(brake, lambda: brake.set(reason, until))
     node, paused, why = _asked()
     if paused is None:
         words = f"written to {brake.path}; {why}: evictions are paused when it starts, and this is not known before"
@@ -35,7 +36,12 @@ def pull(reason: str) -> Outcome:
             "run this with its settings (SUBLET_STATE_DIR)"
         )
         return words, FAILED
-    return f"evictions are paused on node {node}, the evictor says so; go on with: sublet resume", OK
+    return f"evictions are paused on node {node}, the evictor says so; {_end(until)}", OK
+
+
+def _end(until: datetime | None) -> str:
+    by_hand = "go on with: sublet resume"
+    return by_hand if until is None else f"they go on by themselves at {until:%Y-%m-%d %H:%M:%S %Z}, or {by_hand}"
 
 
 def release() -> Outcome:

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from typer.testing import CliRunner
 from shared.adapters.files.pause import PauseFile
 from shared.contracts.bus.subjects import ask_subject
 from shared.contracts.pod import Pod
+from shared.errors import Refused
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import ActionResult
 from sublet import cli
@@ -87,6 +89,28 @@ def test_it_is_looked_at_right_before_the_call(node: MakeNode, virtual: Virtual)
     virtual(main())
 
 
+def test_a_pause_with_an_end_is_over_at_that_time_and_not_before(tmp_path: Path) -> None:
+    now = [datetime(2026, 1, 1, 12, tzinfo=UTC)]
+    brake = PauseFile(tmp_path, lambda: now[0])
+    brake.set("rebuild\nuntil 2000-01-01T00:00:00+00:00", now[0] + timedelta(hours=2))
+    assert brake.why() == "rebuild until 2000-01-01T00:00:00+00:00 (until 2026-01-01 14:00:00 UTC)"
+    now[0] += timedelta(hours=1, minutes=59)
+    assert brake.why()
+    now[0] += timedelta(minutes=1)
+    assert brake.why() == ""
+    assert not brake.release()
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["until friday", "a reason\nuntil friday", "a reason\nuntil 2000-01-01T00:00:00", "until", "x\nuntil \x00", "\n\n"],
+)
+def test_an_end_that_cannot_be_read_is_none(tmp_path: Path, text: str) -> None:
+    brake = PauseFile(tmp_path)
+    brake.path.write_text(text)
+    assert brake.why()
+
+
 def test_a_brake_that_cannot_be_read_is_pulled(tmp_path: Path) -> None:
     brake = PauseFile(tmp_path)
     brake.path.mkdir()
@@ -131,6 +155,17 @@ def test_what_the_evictor_confirms_is_said(
     assert PauseFile(tmp_path).why() == ""
     again = sublet("resume")
     assert (again.exit_code, again.stdout) == (0, "evictions of node node1 were not paused\n")
+
+
+def test_a_pause_for_a_duration_says_when_it_ends(
+    sublet: Callable[..., Any], tmp_path: Path, evictor_says: Callable[..., None]
+) -> None:
+    evictor_says("EvictionsPaused")
+    paused = sublet("pause", "--reason", "rebuild", "--for", "2h")
+    assert "they go on by themselves at " in paused.stdout
+    assert PauseFile(tmp_path).why().startswith("rebuild (until ")
+    with pytest.raises(Refused, match="'soon' is no duration"):
+        sublet("pause", "--for", "soon")
 
 
 def test_a_pause_that_the_evictor_does_not_see_is_no_pause(
