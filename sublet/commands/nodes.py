@@ -12,11 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from sublet.cluster.reading import ClusterReading
-<<<<<<< HEAD
     from sublet.views.cluster.selection import NodeChoice
-=======
-    from sublet.views.nodes.chosen import NodeChoice
->>>>>>> 1efcf7c0 (Pause: an end by the clock; ADR on one central and its shards; views of nodes have a room of their own)
 
 EVERY_BOUNDS_S = (1.0, 3600.0)
 
@@ -53,11 +49,7 @@ def nodes(
     from sublet.cluster.options import ask_cluster
     from sublet.cluster.reading import read_nodes
     from sublet.pods.label_selector import admits, read_selector
-<<<<<<< HEAD
     from sublet.views.cluster.selection import NodeChoice, sorts
-=======
-    from sublet.views.nodes.chosen import NodeChoice, sorts
->>>>>>> 1efcf7c0 (Pause: an end by the clock; ADR on one central and its shards; views of nodes have a room of their own)
 
     wanted = OBJECTS.read(output)
     plain = tuple(name.removeprefix("node/") for name in names or ())
@@ -76,13 +68,8 @@ def nodes(
 
 
 def _print(reading: "ClusterReading", choice: "NodeChoice", wanted: OutputFormat, *, single: bool) -> None:
-<<<<<<< HEAD
     from sublet.views.cluster.selection import chosen_rows, names_of
     from sublet.views.cluster.table import node_lines
-=======
-    from sublet.views.cluster import node_lines
-    from sublet.views.nodes.chosen import chosen_rows, names_of
->>>>>>> 1efcf7c0 (Pause: an end by the clock; ADR on one central and its shards; views of nodes have a room of their own)
 
     rows = chosen_rows(reading, choice)
     listed = ObjectList(
@@ -99,11 +86,7 @@ def _watch(read: "Callable[[], ClusterReading]", choice: "NodeChoice", every_s: 
     import time
 
     from shared.errors import Refused
-<<<<<<< HEAD
     from sublet.views.cluster.selection import watched_lines
-=======
-    from sublet.views.nodes.chosen import watched_lines
->>>>>>> 1efcf7c0 (Pause: an end by the clock; ADR on one central and its shards; views of nodes have a room of their own)
 
     if not wanted.is_table:
         raise Refused(f"--watch prints lines: want -o table or wide, not {wanted.kind}", reason="option")

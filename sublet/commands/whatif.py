@@ -81,11 +81,7 @@ def _tell_loss(
     from sublet import whatif as door
     from sublet.cluster.node_loss import read_question
     from sublet.cluster.options import ask_cluster
-<<<<<<< HEAD
     from sublet.views.cluster.node_loss import loss_lines
-=======
-    from sublet.views.nodes.loss import loss_lines
->>>>>>> 1efcf7c0 (Pause: an end by the clock; ADR on one central and its shards; views of nodes have a room of their own)
 
     question = ask_cluster(kubeconfig, lambda kube: read_question(kube, list(dict.fromkeys(silent)), **more))
     told = door.answer(known, "nodes_lost", question)

@@ -17,13 +17,8 @@ from sublet import cli
 from sublet.cluster.reading import ClusterReading
 from sublet.commands import nodes, status
 from sublet.pods.label_selector import admits, read_selector
-<<<<<<< HEAD
 from sublet.views.cluster.selection import NodeChoice, chosen_rows, watched_lines
 from sublet.views.cluster.table import render
-=======
-from sublet.views.cluster import render
-from sublet.views.nodes.chosen import NodeChoice, chosen_rows, watched_lines
->>>>>>> 1efcf7c0 (Pause: an end by the clock; ADR on one central and its shards; views of nodes have a room of their own)
 
 
 def many(count: int, ill: int = 0) -> ClusterReading:
