@@ -163,7 +163,8 @@ schemas: $(STAMP)        ## write docs/schemas and the lines of deploy that name
 	$(KEEP_WHAT_IS_WRITTEN)
 
 settings: $(STAMP)       ## write docs/settings.md and docs/metrics.md anew from the code
-	$(BIN)/python -m sublet.settings_page docs/settings.md docs/metrics.md
+	$(BIN)/python -m sublet.settings_page docs/settings.md
+	$(BIN)/python -m sublet.settings_page.metrics docs/metrics.md
 	$(KEEP_WHAT_IS_WRITTEN)
 
 # What this version writes, for those that come after it (tests/fixtures/released); a released version's stays as it is.

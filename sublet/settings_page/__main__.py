@@ -1,11 +1,10 @@
-"""Write the pages of settings and of metrics anew (`make settings`)."""
+"""Write the page of settings anew (`make settings`)."""
 
 import sys
 from pathlib import Path
 
-from sublet.settings_page.metrics import metrics_page
 from sublet.settings_page.page import page
 
-for name, text in zip(sys.argv[1:], (page(), metrics_page()), strict=True):
-    Path(name).write_text(text)
-    print(name)
+path = Path(sys.argv[1])
+path.write_text(page())
+print(path)

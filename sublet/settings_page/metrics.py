@@ -1,6 +1,8 @@
 """`metrics_page` lists every metric that Sublet exports: name, type, labels and meaning."""
 
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 from prometheus_client.metrics import MetricWrapperBase
 from prometheus_client.metrics_core import Metric
@@ -45,3 +47,8 @@ def _row(metric: MetricWrapperBase) -> str:
     described = description(metric)
     labels = ", ".join(f"`{label}`" for label in metric._labelnames)
     return f"| `{metric_name(metric)}` | {described.type} | {labels or '-'} | {described.documentation} |"
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(metrics_page())
+    print(sys.argv[1])

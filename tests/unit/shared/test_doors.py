@@ -21,6 +21,7 @@ DOORS = {
     "shared/core/text/yaml_text.py": "YAML of anybody: bounded, no key twice, one error",
     "shared/core/text/annotation_values.py": "annotations of pods, which have a bound",
     "shared/contracts/envelope.py": "state messages: bounded, typed",
+    "services/metrics/core/counters.py": "lines that perf prints: bounded, no figure if one cannot be read",
     "shared/contracts/bus/stored.py": "intents and events of the streams, compared with their subjects",
     "shared/core/pods/cpu_binding.py": "annotations on a pod's CPUs: what is required and unreadable is a refusal",
     "services/reporter/core/node_capacity.py": "annotations of the Node, each not there if it cannot be read",
@@ -70,7 +71,7 @@ WHAT_A_PERSON_GIVES = {
     "sublet/doctor/upgrade/chart.py",
 }  # fmt: skip
 """Files and words of whoever types the command, refused in words where they are wrong."""
-DEMO = {"sublet/demo/chain.py", "sublet/views/events.py"}
+DEMO = {"sublet/demo/chain.py", "sublet/views/events.py", "sublet/fleet/run.py"}
 """What the same process, or the same door, has just written."""
 
 
