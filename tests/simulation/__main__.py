@@ -1,6 +1,6 @@
 """`make test-sim`: worlds by the thousand, one seed after the other; a seed that breaks a promise is shrunk to a case.
 
-python -m tests.simulation --seeds 500          worlds of the seeds 0 to 499, on every CPU
+python -m tests.simulation --seeds 500          worlds with seeds 0 to 499, on every CPU
 python -m tests.simulation --seed 123           the story of one seed
 python -m tests.simulation --case FILE …        cases that once failed, from their files
 python -m tests.simulation --mutations          deliberate bugs, and how many seeds it takes to see each

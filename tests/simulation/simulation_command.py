@@ -154,7 +154,7 @@ def _mutations(only: str, seeds: int) -> int:
     names = [name for name in MUTATIONS if only in name]
     gc.freeze()
     missed = 0
-    print(f"{'bug':44} {'seeds':>5}  found as")
+    print(f"{'bug':44} {'after':>5}  found as")
     with _workers() as pool:
         results = {name: pool.submit(_found_after, name, range(seeds)) for name in names}
         for name, result in results.items():

@@ -109,7 +109,7 @@ CHANNELS = (
         EvictionEvent,
         "sublet.cluster.v1.event.eviction.{phase}.{namespace}.{node}",
         ("evictor", "central"),
-        (SUBSCRIBERS,),
+        (SUBSCRIBERS, "central"),
         EVENTS,
         f"JetStream stream {EVENTS}, CloudEvents 1.0 in binary mode: at least once, `ce-id` marks "
         "repetitions, order per pod, replay by time or sequence. Silence is no evidence: watch the heartbeat.",
