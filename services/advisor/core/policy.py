@@ -38,6 +38,9 @@ class Demand:
     """A tuple, or `Reasons`."""
     reclaim_quota_cores: float | None = None
     """CPU time that all reclaimed pods together may use, whatever the size of their pool; None: no such limit."""
+    now_cores: float | None = None
+    """What of it is used now; the rest is a margin. If CPUs are shared, the margin is kept from the reclaimed pool, not
+    from the offer, which is held steady. None: the margin is not known."""
     common: bool = False
     """Applies the common reserve and pace although the policy owns its own, while it has not learned enough."""
 

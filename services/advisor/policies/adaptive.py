@@ -11,18 +11,20 @@ it learned across restarts of the advisor. Memory is canonical's.
 Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 """
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Annotated
 
 from pydantic import Field
 
 from services.advisor.core.demand.need import pool_need_cores, pool_used_cores, tenants_need, used_cores
+from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicyPast, PolicySettings
 from services.advisor.core.prediction.coverage import SPANS_S, Claim, Coverage
 from services.advisor.core.prediction.histogram import CPU_CORES
-from services.advisor.core.prediction.margin import Forecast, LearnedMargin, MarginRules
+from services.advisor.core.prediction.margin import LEAST_CPU_RATIO, Forecast, LearnedMargin, MarginRules
 from services.advisor.core.prediction.peak import Scale
 from services.advisor.core.prediction.stored_margin import margins_of, margins_text
 from services.advisor.policies import canonical
@@ -34,6 +36,7 @@ FULL_RATIO = 0.97
 WANTED_FACTOR = 1.25
 """Factor from use to need for such tenants, so that the pool grows until it no longer limits them."""
 USUAL_FACTOR = 4.0
+TOO_YOUNG = "tenants observed for less than {:g} s"
 HalfLife = Annotated[float, Field(ge=60, le=30 * 86_400, allow_inf_nan=False)]
 
 
@@ -79,7 +82,8 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     if idle := measured is None and not view.of("shared_cores"):
         measured = pool_need_cores(view)
     if not view.fresh or measured is None:
-        return state, _canonical(by_rule, "no figures", {"fresh": view.fresh})
+        fresh = view.fresh
+        return state, _canonical(by_rule, "no figures", lambda: {"fresh": fresh})
     wanted, cpus = _wanted_cores(measured, view), view.bounds.cpus
     observed_s = state.learned_s
     state = state.observe(wanted, now_s, cpus, settings.rules)
@@ -89,8 +93,12 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
         state = replace(state, learned_s=observed_s)
     forecast = state.last
     if forecast is None:
-        return state, _canonical(by_rule, "no forecast", {})
+        return state, _canonical(by_rule, "no forecast", dict)
     cold = state.learned_s < settings.cold_start_s
+    distrusted = state.missed_ratio > settings.max_miss_ratio
+    if not view.bounds.disjoint and not idle and not distrusted:
+        now_cores = wanted + need.asked_cores
+        return state, (_young_beside if cold else _beside)(state, replace(by_rule, now_cores=now_cores), view, settings)
     if cold and not idle:
         by_rule = _with_caution(by_rule, view.region_reserve_cores, settings.margin_factor)
     # What is known counts whichever policy decides, because canonical may ask for less. A guess does not count:
@@ -100,14 +108,61 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     # Not on an empty node: canonical's reserve is enough there, and the first tenant to come must not lower the demand.
     if not idle:
         by_rule = replace(by_rule, cores=max(by_rule.cores, bound - view.region_reserve_cores))
-    numbers = _numbers(state, forecast, need.asked_cores)
-    if cold:
-        return state, _canonical(by_rule, f"tenants observed for less than {settings.cold_start_s:g} s", numbers)
-    if state.missed_ratio > settings.max_miss_ratio:
-        return state, _canonical(by_rule, "too many needs rose above the forecast", numbers)
+    asked = need.asked_cores
+    if cold or distrusted:
+        why = TOO_YOUNG.format(settings.cold_start_s) if cold else "too many needs rose above the forecast"
+        return state, _canonical(by_rule, why, lambda: _numbers(state, forecast, asked))
     what = "no shared tenant: what was usual" if idle else "what is expected"
-    why = Reason(rule=f"adaptive: {what} + learned margin, at least what is used now", numbers=numbers)
-    return state, Demand(bound, by_rule.memory_bytes, (why, _forecast_reason(state, forecast)))
+    rule = f"adaptive: {what} + learned margin, at least what is used now"
+    reasons = Reasons(
+        lambda: [Reason(rule=rule, numbers=_numbers(state, forecast, asked)), _forecast_reason(state, forecast)]
+    )
+    return state, Demand(bound, by_rule.memory_bytes, reasons)
+
+
+def _beside(state: LearnedMargin, by_rule: Demand, view: View, settings: AdaptiveSettings) -> Demand:
+    """The demand where tenants may run on every CPU: the lowest of the lines' bounds, and the least margin.
+
+    Nothing is kept at what is usual: it is the offer that has to be steady there, and not the CPUs.
+    """
+    now, cpus, lines = by_rule.now_cores or 0.0, view.bounds.cpus, state.lines
+    asked = now - lines.need_cores
+    least = min(settings.min_margin_cores, LEAST_CPU_RATIO * cpus) * min(1.0, settings.margin_factor)
+    cores = max(now, min(max(lines.bound_cores, lines.need_cores + least), cpus) + asked)
+    return replace(by_rule, cores=cores, why=Reasons(lambda: _line_reasons(state, settings, asked)))
+
+
+def _young_beside(state: LearnedMargin, by_rule: Demand, view: View, settings: AdaptiveSettings) -> Demand:
+    """The same while tenants are young: what canonical keeps above the need counts as often as usual caution is taken.
+
+    Who takes more risk than usual waits for no canonical: then what is known already counts beside that.
+    """
+    now, reserve = by_rule.now_cores or 0.0, view.region_reserve_cores
+    caution = settings.margin_factor / USUAL_FACTOR
+    by_caution = now + caution * (max(by_rule.cores, now - reserve) + reserve - now)
+    if caution >= 1:
+        cautious = replace(by_rule, cores=max(0.0, max(by_caution, now) - reserve), now_cores=None)
+        return _canonical(cautious, TOO_YOUNG.format(settings.cold_start_s), lambda: _line_numbers(state))
+    learned = _beside(state, by_rule, view, settings)
+    return replace(learned, cores=max(by_caution, learned.cores))
+
+
+def _line_reasons(state: LearnedMargin, settings: AdaptiveSettings, asked_cores: float) -> list[Reason]:
+    numbers = _line_numbers(state) | {"asked_cores": round(asked_cores, 6)}
+    numbers["exceeded_ratio"] = round(math.exp(-settings.rules.lines.caution), 9)
+    reasons = [Reason(rule="adaptive: the lowest bound of need, mean and what lies between", numbers=numbers)]
+    return reasons if state.last is None else [*reasons, _forecast_reason(state, state.last)]
+
+
+def _line_numbers(state: LearnedMargin) -> dict[str, float]:
+    lines = state.lines
+    return {
+        "now_cores": round(lines.need_cores, 6),
+        "mean_cores": round(lines.mean_cores, 6),
+        "bound_cores": round(lines.bound_cores, 6),
+        "missed_ratio": round(state.missed_ratio, 4),
+        "observed_s": round(state.learned_s, 3),
+    }
 
 
 def _young_bound_cores(forecast: Forecast, observed_ratio: float) -> float:
@@ -166,10 +221,11 @@ def _claimed(time: str, claim: Claim, coverage: Coverage) -> dict[str, float | N
     return {f"{time} cores": round(claim.rise_cores, 6), **rounded}
 
 
-def _canonical(by_rule: Demand, why: str, numbers: Mapping[str, float]) -> Demand:
-    """Return canonical's demand with the common reserve and pace, and why canonical decides."""
-    reason = Reason(rule=f"adaptive: {why}; canonical decides", numbers=dict(numbers))
-    return replace(by_rule, why=(reason, *by_rule.why), common=True)
+def _canonical(by_rule: Demand, why: str, numbers: Callable[[], Mapping[str, float]]) -> Demand:
+    """Canonical's demand with the common reserve and pace, and why it decides."""
+    rule = f"adaptive: {why}; canonical decides"
+    reasons = Reasons(lambda: (Reason(rule=rule, numbers=dict(numbers())), *by_rule.why))
+    return replace(by_rule, why=reasons, common=True)
 
 
 POLICY = Policy(

@@ -17,7 +17,7 @@ from sublet.replay.peers import PEERS
 
 MAX_ROWS = 256
 COMMON_SWEEP = "reserve_cores=0|1|2|3|4|6|8|12"
-OWN_SWEEPS = {"margin_factor": "margin_factor=0.25|0.5|1|1.5|2|3|4|6|8"}
+OWN_SWEEPS = {"margin_factor": "margin_factor=0.05|0.25|0.5|1|1.5|2|2.5|3|3.5|4|4.5|5|6|8"}
 """Of a policy that owns its reserve, by the setting of its own that takes the reserve's place."""
 PEER_SWEEPS: Mapping[str, str] = {
     "katalyst": "reserve=0|1|2|3|4|6|8|12",

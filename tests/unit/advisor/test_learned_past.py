@@ -58,6 +58,11 @@ def test_what_was_written_and_read_goes_on_as_after_a_silence(before: list[float
     assert again == found
     assert found["share"].rises == learned(before).rises
     assert found["share"].coverage == learned(before).coverage
+    assert found["share"].lines.mean_cores == learned(before).lines.mean_cores
+    # The unit of the weights is another one.
+    assert found["share"].observe(7.0, 1e4, 48, RULES).lines.bound_cores == pytest.approx(
+        learned([7.0], learned(before), 1e4).lines.bound_cores
+    )
     kept = [(horizon.rises, horizon.coverage) for horizon in found["share"].horizons]
     assert kept == [(horizon.rises, horizon.coverage) for horizon in learned(before).horizons]
     # A silence of an hour: nothing of it is a rise, and the window that was open is counted once more.
@@ -65,6 +70,15 @@ def test_what_was_written_and_read_goes_on_as_after_a_silence(before: list[float
     resumed = learned(after[:1], found["share"], 1e4)
     assert present(resumed.last).rise_cores == present(silent.last).rise_cores
     assert resumed.learned_s == silent.learned_s
+
+
+def test_lines_that_do_not_count_the_same_rises_are_learned_anew() -> None:
+    stored = json.loads(margins_text({"share": learned([5.0, 9.0] * 50)}, WALL_S))
+    stored["regions"]["share"]["lines"]["tails"][0][0] += 40.0
+    found, why = margins_of(json.dumps(stored).encode(), WALL_S)
+    assert why == ""
+    assert found["share"].lines == LearnedMargin().lines
+    assert found["share"].rises.weights, "nothing else is forgotten for it"
 
 
 def good(**over: Any) -> bytes:

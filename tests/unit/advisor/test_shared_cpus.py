@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
+from services.advisor.core.demand.kept import KeptIdle, keeping
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
@@ -132,6 +133,44 @@ def test_sizes_fit_side_by_side_and_the_offer_fits_into_the_message(
             assert sizes.share_cpus >= max(wanted - 1e-5, bounds.min_share_cpus), (
                 "a hundredth of a milli-core is no CPU"
             )
+
+
+MARGIN = replace(
+    NEED,
+    judge=lambda _state, view, _now_s, _settings: (None, with_margin(present(view.node_usage_cores))),
+    reserve="own",
+)
+"""Six cores above what is used now are a margin."""
+
+
+def with_margin(now_cores: float) -> Demand:
+    return Demand(now_cores + 6, 0, now_cores=now_cores)
+
+
+def test_a_margin_is_kept_from_the_pool_and_not_from_the_offer() -> None:
+    sizes = round_of(BIG, 10, policy=MARGIN).sizes
+    assert (sizes.reclaim_cpus, sizes.reclaimed_cpu_millis) == (32, 38_000)
+
+
+def test_an_offer_beside_a_margin_rises_with_its_mean_and_falls_only_by_what_lies_beyond_two_cpus() -> None:
+    first = round_of(BIG, 10, policy=MARGIN)
+    trough = round_of(BIG, 11.5, 1e6, first, policy=MARGIN)
+    assert trough.sizes.reclaimed_cpu_millis == 38_000, "a fall of a core and a half evicts nobody"
+    lower = round_of(BIG, 15, 2e6, trough, policy=MARGIN)
+    assert lower.sizes.reclaimed_cpu_millis == 35_000, "33 are left, and two more are held"
+    calm = round_of(BIG, 12, 3e6, lower, policy=MARGIN)
+    assert calm.sizes.reclaimed_cpu_millis == 36_000, "it rises at once with the mean"
+
+
+def test_what_pods_keep_idle_is_offered_to_nobody() -> None:
+    demand = keeping(with_margin(10), KeptIdle(cores=3.0, of_services=(("shop/web (baseline)", 3.0),)))
+    assert (demand.cores, demand.now_cores) == (19, 13)
+
+
+def test_on_a_view_that_is_not_fresh_a_steady_offer_does_not_rise() -> None:
+    last = round_of(BIG, 20, policy=MARGIN)
+    stale = round_of(BIG, 1, 1e6, last, policy=MARGIN, fresh=False)
+    assert stale.sizes.reclaimed_cpu_millis <= last.sizes.reclaimed_cpu_millis
 
 
 @given(st.floats(0, 60), st.floats(0, 60))

@@ -75,7 +75,11 @@ def keeping(demand: Demand, kept: KeptIdle) -> Demand:
         return demand
     why = Reasons(lambda: (*demand.why, _reason(kept)))
     return replace(
-        demand, cores=demand.cores + kept.cores, memory_bytes=demand.memory_bytes + kept.memory_bytes, why=why
+        demand,
+        cores=demand.cores + kept.cores,
+        memory_bytes=demand.memory_bytes + kept.memory_bytes,
+        now_cores=None if demand.now_cores is None else demand.now_cores + kept.cores,
+        why=why,
     )
 
 

@@ -8,7 +8,7 @@ Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 
@@ -95,17 +95,18 @@ class Horizon:
         look = self.look
         # A clock that went back, or a silence: the look ahead is over, and nothing is learned from it.
         if look is None or not 0 <= now_s - look.last_s <= MAX_GAP_S:
-            return replace(self, look=self._opened(expected_cores, now_s, rules))
-        look = replace(look, last_s=now_s, largest_cores=max(look.largest_cores, need_cores))
+            return Horizon(self.rises, self.coverage, self._opened(expected_cores, now_s, rules))
+        largest = max(look.largest_cores, need_cores)
         if now_s - look.since_s < span_s:
-            return replace(self, look=look)
+            longer = Look(look.since_s, now_s, look.expected_cores, look.claim, largest)
+            return Horizon(self.rises, self.coverage, longer)
         aged = (now_s - look.since_s) / max(rules.half_life_s, REMEMBERED_SPANS * span_s)
-        rise = max(0.0, look.largest_cores - look.expected_cores)
+        rise = max(0.0, largest - look.expected_cores)
         coverage = self.coverage
         if look.claim.ratio:
             coverage = coverage.observe(look.claim.ratio, rise <= look.claim.rise_cores, aged)
-        learned = replace(self, rises=self.rises.add(CPU_CORES.index(rise), 1.0, aged), coverage=coverage)
-        return replace(learned, look=learned._opened(expected_cores, now_s, rules))
+        learned = Horizon(self.rises.add(CPU_CORES.index(rise), 1.0, aged), coverage)
+        return Horizon(learned.rises, coverage, learned._opened(expected_cores, now_s, rules))
 
     def _opened(self, expected_cores: float, now_s: float, rules: HorizonRules) -> Look:
         return Look(now_s, now_s, expected_cores, claim_of(self.rises, rules.percentile))

@@ -54,6 +54,8 @@ class Histogram:
         weights[bucket] = weights.get(bucket, 0.0) + weight
         # Buckets that can no longer move a percentile are dropped; the number of buckets bounds memory as well.
         least = EPSILON * math.fsum(weights.values())
+        if min(weights.values()) >= least:
+            return Histogram(weights)
         return Histogram({index: weight for index, weight in weights.items() if weight >= least})
 
     def bucket_at(self, percentile: float) -> int | None:

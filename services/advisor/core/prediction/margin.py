@@ -14,11 +14,13 @@ Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 """
 
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from services.advisor.core.prediction.coverage import MAX_GAP_S, SPANS_S, Coverage, Horizon, HorizonRules, claim_of
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 from services.advisor.core.prediction.peak import Peak, Scale
+from services.advisor.core.prediction.rise_lines import LineRules, RiseLines
+from shared.core.copies import copier
 
 KNOWN_ROUNDS = 20.0
 """The learned margin counts half once so many rounds could have risen above the percentile."""
@@ -36,6 +38,8 @@ JUDGED_ROUNDS = 200.0
 """Coverage is the mean of at least about so many rounds, the newest ones weighing most."""
 JUDGED_MISSES = 10.0
 """Least number of claimed misses before misses widen the margin: a single miss must not."""
+CAUTION = 1.5
+"""If CPUs are shared, the need may exceed the bound in exp(-CAUTION x factor) of the rounds."""
 TOLERATED_MISSES = 2.0
 """Misses come in clumps: up to so many times as many as claimed nothing is corrected."""
 
@@ -59,6 +63,11 @@ class MarginRules:
     def horizons(self) -> HorizonRules:
         """How rises within a longer time are learned."""
         return HorizonRules(self.rise_percentile, self.rise_half_life_s)
+
+    @property
+    def lines(self) -> LineRules:
+        """How the bound is learned that holds where CPUs are shared."""
+        return LineRules(self.rise_half_life_s, CAUTION * self.factor)
 
     @property
     def judged_rounds(self) -> float:
@@ -115,16 +124,17 @@ class LearnedMargin:
     """How often the need of a round stayed below, and how often that was claimed."""
     horizons: tuple[Horizon, ...] = (Horizon(),) * len(SPANS_S)
     """The same for longer times, one for each of `SPANS_S`."""
+    lines: RiseLines = field(default_factory=RiseLines)
+    """Another bound of the need, for nodes whose CPUs are shared."""
     last: Forecast | None = None
 
     def observe(self, need_cores: float, now_s: float, cpus: int, rules: MarginRules) -> "LearnedMargin":
         """The state after one more reading on a machine of so many CPUs, with the forecast that follows from it."""
         # Queues may be of any length, and their squares are summed; no tenant can get more than the machine.
         need_cores = min(need_cores, float(cpus))
-        after = replace(
-            self._with_rise(need_cores, now_s, rules), usual=self.usual.observe(need_cores, now_s, rules.usual)
-        )
-        usual = after.usual.value or 0.0
+        after = self._with_rise(need_cores, now_s, rules)
+        peak = self.usual.observe(need_cores, now_s, rules.usual)
+        usual = peak.value or 0.0
         expected = max(usual, usual + after.staying_ratio(usual) * (need_cores - usual))
         # From the rises before this one: it is in the need already, and more need must not narrow the margin.
         claim = claim_of(self.rises, rules.rise_percentile)
@@ -140,12 +150,16 @@ class LearnedMargin:
         # A factor below 1 takes a risk on purpose: the least margin must not undo it.
         least = min(rules.least_cores, LEAST_CPU_RATIO * cpus)
         margin = max(least * min(1.0, rules.factor), margin)
+        spans = rules.horizons
         horizons = tuple(
-            horizon.observe(need_cores, expected, now_s, span_s, rules.horizons)
-            for horizon, span_s in zip(self.horizons, SPANS_S, strict=True)
+            [
+                horizon.observe(need_cores, expected, now_s, span_s, spans)
+                for horizon, span_s in zip(self.horizons, SPANS_S, strict=True)
+            ]
         )
+        lines = self.lines.observe(need_cores, now_s, cpus, rules.lines)
         last = Forecast(now_s, need_cores, usual, expected, rise, claim.ratio, excess, known, widened, learned, margin)
-        return replace(after, horizons=horizons, last=last)
+        return _learned(after, peak, horizons, lines, last)
 
     def _with_rise(self, need_cores: float, now_s: float, rules: MarginRules) -> "LearnedMargin":
         last = self.last
@@ -162,20 +176,24 @@ class LearnedMargin:
         coverage = self.coverage
         if last.claimed_ratio:
             coverage = coverage.observe(last.claimed_ratio, not missed, aged)
-        return replace(
+        return _risen(
             self,
-            rises=self.rises.add(CPU_CORES.index(rise), 1.0, aged),
-            learned_s=self.learned_s + passed_s,
-            stayed=self.stayed * faded + excess * left,
-            exceeded=self.exceeded * faded + excess * excess,
-            missed_ratio=self.missed_ratio + (missed - self.missed_ratio) / rules.judged_rounds,
-            coverage=coverage,
+            self.rises.add(CPU_CORES.index(rise), 1.0, aged),
+            self.learned_s + passed_s,
+            self.stayed * faded + excess * left,
+            self.exceeded * faded + excess * excess,
+            self.missed_ratio + (missed - self.missed_ratio) / rules.judged_rounds,
+            coverage,
         )
 
     def staying_ratio(self, usual_cores: float) -> float:
         """Part of an excess above the usual that is expected to be there a round later, at most all of it."""
         whole = USUAL_WEIGHT * usual_cores * usual_cores
         return min(1.0, (self.stayed + whole) / (self.exceeded + whole)) if self.exceeded + whole > 0 else 1.0
+
+
+_learned = copier(LearnedMargin, "usual", "horizons", "lines", "last")
+_risen = copier(LearnedMargin, "rises", "learned_s", "stayed", "exceeded", "missed_ratio", "coverage")
 
 
 def _mean_excess(rises: Histogram, above_cores: float) -> float:

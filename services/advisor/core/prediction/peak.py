@@ -1,6 +1,6 @@
 """`Peak` follows the usual peak of one figure of one container with a decaying histogram."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from services.advisor.core.prediction.histogram import Buckets, Histogram
 
@@ -34,10 +34,10 @@ class Peak:
         """The state after one more figure."""
         # The first figure, or a clock that went back: a window begins, and what is remembered stays.
         if self.largest is None or now_s < self.opened_s:
-            return replace(self, opened_s=now_s, largest=figure)
+            return Peak(self.histogram, now_s, figure, self.value)
         passed_s = now_s - self.opened_s
         if passed_s < WINDOW_S:
-            return self if figure <= self.largest else replace(self, largest=figure)
+            return self if figure <= self.largest else Peak(self.histogram, self.opened_s, figure, self.value)
         bucket = scale.buckets.index(self.largest)
         # Ages by all the time that has passed, but weighs at most a minute: a gap lets the past fade,
         # and adds no evidence.

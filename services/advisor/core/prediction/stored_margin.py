@@ -14,6 +14,7 @@ from services.advisor.core.prediction.coverage import SPANS_S, Coverage, Horizon
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 from services.advisor.core.prediction.margin import LearnedMargin
 from services.advisor.core.prediction.peak import Peak
+from services.advisor.core.prediction.rise_lines import LINES, RiseLines
 from shared.core.text.json_text import read_json
 from shared.errors import Refused
 
@@ -26,9 +27,12 @@ MOST_WEIGHT = 30 * 86_400 / math.log(2)
 """Of one histogram: what a reading each second adds up to with the longest half-life. More would outweigh all news."""
 MOST_NAME_CHARACTERS = 512
 _SHOWN_CHARACTERS = 200
+_SAME = 1e-6
+"""Sums of the same weights differ by no more."""
 
 _Amount = Annotated[float, Field(ge=0, le=1e18, allow_inf_nan=False)]
 _Weight = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+_LineWeight = Annotated[float, Field(ge=0, le=1e12, allow_inf_nan=False)]
 _Bucket = Annotated[int, Field(ge=0, le=len(CPU_CORES.ends) - 1)]
 _Weights = Annotated[list[tuple[_Bucket, _Weight]], Field(max_length=len(CPU_CORES.ends))]
 
@@ -48,6 +52,16 @@ class _Horizon(_Stored):
     coverage: _Coverage
 
 
+_Tail = Annotated[list[_LineWeight], Field(max_length=len(CPU_CORES.ends))]
+
+
+class _Lines(_Stored):
+    tails: Annotated[list[_Tail], Field(min_length=len(LINES), max_length=len(LINES))]
+    """The rises above each line, by bucket."""
+    mean_cores: Annotated[float, Field(ge=0, le=CPU_CORES.ends[-1], allow_inf_nan=False)]
+    mean_s: _Amount
+
+
 class _Margin(_Stored):
     usual: _Weights
     usual_cores: Annotated[float, Field(ge=0, le=CPU_CORES.ends[-1], allow_inf_nan=False)] | None
@@ -59,6 +73,8 @@ class _Margin(_Stored):
     coverage: _Coverage = _Coverage()
     horizons: Annotated[dict[Annotated[float, Field(gt=0)], _Horizon], Field(max_length=len(SPANS_S))] = {}
     """By span in seconds; one that is not looked at any more is left out."""
+    lines: _Lines | None = None
+    """None: of a version that did not know them; they are learned anew."""
 
 
 class _Margins(_Stored):
@@ -116,7 +132,14 @@ def _stored(margin: LearnedMargin) -> _Margin:
             span_s: _Horizon(rises=sorted(horizon.rises.weights.items()), coverage=_stored_coverage(horizon.coverage))
             for span_s, horizon in zip(SPANS_S, margin.horizons, strict=True)
         },
+        lines=_stored_lines(margin.lines),
     )
+
+
+def _stored_lines(lines: RiseLines) -> _Lines:
+    # In the unit of a rise now: what the next life begins with.
+    tails = [[weight / lines.scale for weight in tail] for tail in lines.tails]
+    return _Lines(tails=tails, mean_cores=lines.mean_cores, mean_s=lines.mean_s)
 
 
 def _stored_coverage(coverage: Coverage) -> _Coverage:
@@ -134,7 +157,17 @@ def _margin(stored: _Margin) -> LearnedMargin:
         missed_ratio=stored.missed_ratio,
         coverage=_coverage(stored.coverage),
         horizons=tuple(_horizon(stored.horizons.get(span_s)) for span_s in SPANS_S),
+        lines=RiseLines() if stored.lines is None else _lines(stored.lines),
     )
+
+
+def _lines(stored: _Lines) -> RiseLines:
+    """The lines; where their weights are not of the same rises, or outweigh all news, what they say is not believed."""
+    totals = [math.fsum(tail) for tail in stored.tails]
+    if max(totals) > min(MOST_WEIGHT, min(totals) * (1 + _SAME) + _SAME):
+        return RiseLines()
+    tails = tuple(tuple(tail) for tail in stored.tails)
+    return RiseLines(tails=tails, total=totals[0], mean_cores=stored.mean_cores, mean_s=stored.mean_s)
 
 
 def _horizon(stored: _Horizon | None) -> Horizon:

@@ -21,7 +21,14 @@ from services.advisor.core.round.memory import MemoryAdvice, memory_advice, memo
 from services.advisor.core.sizing.driver import SizedRegions, SizingInput, size_regions
 from services.advisor.core.sizing.isolation import Isolation, IsolationRules
 from services.advisor.core.sizing.node_shape import shape_of
-from services.advisor.core.sizing.pools import MILLIS, PoolSizes, disjoint_sizes, overlapping_sizes, shared_sizes
+from services.advisor.core.sizing.pools import (
+    MILLIS,
+    PoolSizes,
+    SharedNeed,
+    disjoint_sizes,
+    overlapping_sizes,
+    shared_sizes,
+)
 from services.advisor.core.sizing.provision import Need, Provision, Regulation
 from services.advisor.core.sizing.region_views import region_views
 from shared.contracts.advice import PoolSize
@@ -161,7 +168,8 @@ class _RoundBuilder:
         bounds = self._bounds(demand)
         if view.bounds.shares_cpus:
             mean_left = self.last.sizes.mean_left if self.last else None
-            sizes = shared_sizes(bounds, regulation, demand.cores, mean_left)
+            needed = SharedNeed(demand.cores, None if demand.common else demand.now_cores)
+            sizes = shared_sizes(bounds, regulation, needed, mean_left)
         else:
             sizes = overlapping_sizes(bounds, regulation, demand.cores)
         return self._round(sizes, None, Isolation())

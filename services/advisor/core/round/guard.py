@@ -67,6 +67,7 @@ def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
     cores: Any = demand.cores
     memory: Any = demand.memory_bytes
     quota: Any = demand.reclaim_quota_cores
+    now: Any = demand.now_cores
     why: Any = demand.why
     if not _is_amount(cores, Real, MOST_CORES):
         raise _nonsense(policy, f"cores {cores!r}, want a number from 0 to {MOST_CORES:g}")
@@ -74,6 +75,8 @@ def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
         raise _nonsense(policy, f"memory_bytes {memory!r}, want a whole number from 0 to {MOST_BYTES}")
     if quota is not None and not _is_amount(quota, Real, MOST_CORES):
         raise _nonsense(policy, f"reclaim_quota_cores {quota!r}, want None or a number from 0 to {MOST_CORES:g}")
+    if now is not None and not _is_amount(now, Real, MOST_CORES):
+        raise _nonsense(policy, f"now_cores {now!r}, want None or a number from 0 to {MOST_CORES:g}")
     # Reasons that are not built yet are checked by `worded` when they are read.
     if type(why) is not Reasons and (
         not isinstance(why, tuple) or not all(isinstance(reason, Reason) for reason in why)

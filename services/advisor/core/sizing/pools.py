@@ -7,7 +7,8 @@ handles a fraction.
 
 If CPUs are shared by choice (docs/shared-cpus.md), tenants may run everywhere as well. No size is made even, because no
 pod has a core alone. The offer is a mean over minutes: pods that it starts stay long, and are slowed down rather than
-evicted while tenants need more than usual.
+evicted while tenants need more than usual. If a demand says what is used now, the rest is a margin: CPUs are kept for
+it, and the offer counts it as left.
 """
 
 import math
@@ -26,6 +27,8 @@ MILLIS = 1000
 MEAN_OVER_S = 300.0
 """Time constant of the offer where CPUs are shared, as long as Koordinator's window
 (docs/facts/koordinator-batch.md#amount-of-a-batch-resource)."""
+HOLD_CPU_RATIO = 1 / 24
+"""A steady offer is at most this part of the CPUs above its mean: two on 48, a pod's worth."""
 MAX_OVERSOLD_RATIO = 10.0
 """Most that the offer may be above the reclaimed pool, as the message bounds it."""
 
@@ -36,11 +39,23 @@ class MeanLeft:
 
     millis: float
     at_s: float
+    steady_millis: float = 0.0
+    """The mean as it is offered: it rises with it at once, and does not fall with every trough."""
 
-    def after(self, left_millis: int, now_s: float) -> "MeanLeft":
+    def after(self, left_millis: int, now_s: float, hold_millis: float) -> "MeanLeft":
         """The mean with what has been left since: it weighs the more, the longer that was."""
         part = 1 - math.exp(-max(0.0, now_s - self.at_s) / MEAN_OVER_S)
-        return MeanLeft(self.millis + part * (left_millis - self.millis), now_s)
+        mean = self.millis + part * (left_millis - self.millis)
+        return MeanLeft(mean, now_s, max(mean, min(self.steady_millis, mean + hold_millis)))
+
+
+@dataclass(frozen=True, slots=True)
+class SharedNeed:
+    """What tenants need where CPUs are shared, in cores without the reserve, and what of it is used now."""
+
+    cores: float
+    now_cores: float | None = None
+    """None: not known, so that nothing of it is a margin."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,23 +112,26 @@ def overlapping_sizes(bounds: Bounds, regulation: Regulation, required_cores: fl
     return PoolSizes(bounds.cpus, reclaim, 0, True, offered, after, why)
 
 
-def shared_sizes(
-    bounds: Bounds, regulation: Regulation, required_cores: float, mean_left: MeanLeft | None
-) -> PoolSizes:
-    """Sizes where CPUs are shared by choice, for a need without the reserve; `mean_left` is the last round's.
+def shared_sizes(bounds: Bounds, regulation: Regulation, need: SharedNeed, mean_left: MeanLeft | None) -> PoolSizes:
+    """Sizes where CPUs are shared by choice; `mean_left` is the last round's.
 
     They fit side by side: qrm can place them so where the kernel has no idle class.
     """
-    step, after = _regulated_millis(bounds, regulation, required_cores)
+    step, after = _regulated_millis(bounds, regulation, need.cores)
     cpus = bounds.cpus - bounds.reserve_pool_cpus
     # Whole CPUs for the tenants, unlike on a small machine: here a fraction of one is no great part of what is left.
     reclaim = max(reclaim_floor_cpus(bounds.cpus), cpus - -(-after.size // MILLIS))
-    left = max(0, cpus * MILLIS - after.size)
-    mean = MeanLeft(left, regulation.now_s) if mean_left is None else mean_left.after(left, regulation.now_s)
-    # Not known well enough to take CPUs from a tenant is not known well enough to promise more of them either.
-    if mean_left is not None and not regulation.may_shrink:
-        mean = MeanLeft(min(mean.millis, mean_left.millis), mean.at_s)
-    offered = min(int(mean.millis), int(MAX_OVERSOLD_RATIO) * reclaim * MILLIS)
+    used = after.size if need.now_cores is None else min(after.size, math.ceil(need.now_cores * MILLIS))
+    left = max(0, cpus * MILLIS - used)
+    hold_millis = 0.0 if need.now_cores is None else HOLD_CPU_RATIO * cpus * MILLIS
+    mean = MeanLeft(left, regulation.now_s, left)
+    if mean_left is not None:
+        mean = mean_left.after(left, regulation.now_s, hold_millis)
+        # Not known well enough to take CPUs from a tenant is not known well enough to promise more of them either.
+        if not regulation.may_shrink:
+            steady = min(mean.steady_millis, mean_left.steady_millis)
+            mean = MeanLeft(min(mean.millis, mean_left.millis), mean.at_s, steady)
+    offered = min(int(mean.steady_millis), int(MAX_OVERSOLD_RATIO) * reclaim * MILLIS)
     why = Reasons(lambda: [_reason("shared CPUs", bounds, step, left=left, mean_left=int(mean.millis))])
     return PoolSizes(cpus - reclaim, reclaim, bounds.reserve_pool_cpus, True, offered, after, why, mean)
 
