@@ -188,13 +188,14 @@ class Stages:
 
     async def _asked(self) -> State:
         """Raise Unavailable where central has ended; one that does not answer for once says nothing of anybody."""
+        answer, why = b"", "no answer that can be read"
         try:
             answer = await self._fleet.bus.request(ask_subject(NODE, CENTRAL), timeout_s=ANSWER_LIMIT_S)
-        except Unavailable:
-            answer = b""
+        except Unavailable as error:
+            why = str(error)
         state = read_answer(answer)
         _ = self._fleet.central.pid
-        return state or {"nodes": {}, "not_ready": {}, "paused": ["no answer"],
+        return state or {"nodes": {}, "not_ready": {}, "paused": [why],
                          "config": {"revision": 0, "nodes": {"applied": 0}}}  # fmt: skip
 
     @staticmethod
