@@ -13,7 +13,7 @@ VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -43,7 +43,7 @@ imports: $(STAMP)
 
 unit: $(STAMP)           ## a file on each CPU, and one more; those that use this host's cgroups one after the other
 	PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n auto --maxprocesses 8 --no-loadscope-reorder \
-		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel and not soak and not pages and not browser and not monitoring"
+		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel and not soak and not pages and not browser and not monitoring and not mixed"
 
 test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target chaos-of-this-host chaos-beside
@@ -80,6 +80,9 @@ test-kubernetes: rig-kubernetes  ## a real control plane and a real kubelet; as 
 
 test-kubernetes-all: rig-kubernetes  ## the same on each supported version, and docs/kubernetes-versions.md from it; 25 min a version, and 10 more the first time; VERSIONS="v1.30.4 v1.33.4" STORIES=tests/kubernetes/test_crds.py for some of it
 	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m every_version $(STORIES) $(if $(VERSIONS),--versions $(VERSIONS))
+
+test-mixed-versions: rig-kubernetes  ## this version and the next one in one cluster of three nodes, an upgrade by Helm and the way back; as root on Debian 12, 9 min
+	$(BIN)/python -m pytest -m mixed tests/kubernetes
 
 test-pages: rig-kubernetes  ## the first success of each page on the cluster's half, typed as printed on one installation; 8 min
 	$(BIN)/python -m pytest -m pages tests/kubernetes

@@ -1,5 +1,6 @@
-"""Three real nodes on this machine: pods are spread, nodes are emptied and made anew, and another central
-leads. Nobody is evicted for any of it. What was seen is kept in `out/kubernetes/many_nodes.txt`.
+"""Three real nodes on this machine: pods are spread, nodes are emptied and made anew, another central leads, and agents
+are replaced under load. Nobody is evicted for any of it. What was seen, and how long the update took, is kept in
+`out/kubernetes/many_nodes.txt`.
 """
 
 import time
@@ -8,7 +9,7 @@ import pytest
 from kube_rig.cluster import Cluster
 from kube_rig.installation import NAMESPACE
 from kube_rig.node import NODE
-from many_nodes import BATCH, GONE_LIMIT_S, TENANT, WELL_LIMIT_S, ManyNodes
+from many_nodes import AGENTS, BATCH, GONE_LIMIT_S, TENANT, WELL_LIMIT_S, ManyNodes
 from more_nodes import SITES, is_ready
 from rig_parts import until
 
@@ -101,3 +102,7 @@ def test_where_the_leading_central_is_killed_the_other_one_leads_and_nobody_is_t
     world.hand_out_config()
     assert world.standing() == standing
     assert world.nobody_was_evicted()
+
+
+def test_agents_are_replaced_one_after_the_other_under_load_and_no_pod_notices(world: ManyNodes) -> None:
+    world.replace_agents("kubectl rollout restart", lambda: world.sublet.in_system("rollout", "restart", AGENTS))
