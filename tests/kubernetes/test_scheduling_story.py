@@ -44,6 +44,7 @@ CPU_MILLIS, SHOWN_MILLIS, POD_MILLIS = 200_000, 100_000, 25
 BURST, FIRST_MILLIS, LAST_MILLIS, FALL_MILLIS = 1000, 7000, 3000, 250
 FALL_S, LAG_S, PATIENCE_S = 0.3, 0.3, 60.0
 ROOM = 1 << 40
+AT_ONCE = 16
 Document = dict[str, Any]
 
 
@@ -162,7 +163,14 @@ class Scene:
 
     async def make(self, *pods: Document) -> None:
         path = f"/api/v1/namespaces/{NAMESPACE}/pods"
-        await asyncio.gather(*(self.kube.create(path, one, manager=HAND) for one in pods))
+        # Who waits for a connection of the client is given up after five seconds, which a crowded machine needs.
+        connections = asyncio.Semaphore(AT_ONCE)
+
+        async def create(one: Document) -> None:
+            async with connections:
+                await self.kube.create(path, one, manager=HAND)
+
+        await asyncio.gather(*map(create, pods))
 
     async def placed(self, *names: str) -> Counter[str]:
         """Where pods of these beginnings are, once all of them are somewhere."""
