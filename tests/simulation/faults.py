@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from simulated_node import Machine
@@ -32,7 +32,7 @@ class Plan:
 
     seed: int
     faults: tuple[Fault, ...]
-    cgroup_version: int = 2
+    cgroup_version: Literal[1, 2] = 2
     whole: tuple[str, ...] = NODES
     """Nodes with a whole agent; the others only send heartbeats."""
 

@@ -56,7 +56,7 @@ class World:
         self.broker.stored_by = self.checks.stored
         self.machines = {
             name: Machine(self, name, Random(f"{name} {plan.seed}"), plan.cgroup_version) for name in NODES
-        }  # type: ignore[arg-type]
+        }
         self.sites = {name: Site(self, name, Random(f"{name} {plan.seed}")) for name in CENTRALS}
         self._made = 0
         self._tasks: set[asyncio.Task[Any]] = set()
@@ -254,7 +254,8 @@ class World:
         dead_since: dict[str, float] = {}
         while True:
             await asyncio.sleep(1.0)
-            for one in (*self.machines.values(), *self.sites.values()):
+            everyone: list[Machine | Site] = [*self.machines.values(), *self.sites.values()]
+            for one in everyone:
                 if one.down or (one.agent is not None and one.agent.alive):
                     dead_since.pop(one.name, None)
                     continue
@@ -348,7 +349,7 @@ class World:
             for task in asyncio.all_tasks(self.loop):
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
                 with suppress(RuntimeError, Killed, Exception):
-                    task.get_coro().close()  # type: ignore[union-attr]
+                    task.get_coro().close()
             self.loop.set_exception_handler(lambda _loop, _context: None)
             self.loop.close()
             gc.collect(0)
