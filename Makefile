@@ -123,7 +123,7 @@ rig-browser: $(STAMP)
 test-monitoring: $(STAMP)  ## alerts by promtool, every query of rules and boards by a real Prometheus; as root on Debian 12 the first time installs it
 	@command -v promtool >/dev/null || { apt-get update -qq && \
 		apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends prometheus >/dev/null; }
-	PYTHONPATH=tests/unit/deploy $(BIN)/python -m pytest -m monitoring -n0 tests/monitoring
+	$(BIN)/python -m pytest -m monitoring -n0 tests/monitoring
 
 test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped
 	$(BIN)/python -m pytest -m consumers tests/consumers

@@ -37,7 +37,8 @@ from shared.wire import Wire
 
 ROOT = Path("/")
 V2_TOPS = (Path("/sys/fs/cgroup"), Path("/sys/fs/cgroup/unified"))
-BURN = [sys.executable, "-c", "while True: pass"]
+# It takes memory all the time: what it took before it came into a group is not that group's.
+BURN = [sys.executable, "-c", "while True: kept = b'x' * (1 << 20)"]
 
 needs_cgroups = pytest.mark.skipif(
     not any(Path("/sys/fs/cgroup", name).exists() for name in ("cpuset", "cgroup.controllers")),
@@ -254,6 +255,8 @@ async def test_an_application_outside_of_pods_is_measured_and_one_that_is_gone_i
         task = asyncio.create_task(app.run())
         try:
             await until(lambda: bool(samples) and (samples[-1].host_applications[0].cpu_usage_cores or 0) > 0.1)
+            # Figures of memory take turns: the first ones may be of the moment before the process came into the group.
+            await until(lambda: (samples[-1].host_applications[0].memory_used_bytes or 0) > 0)
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)

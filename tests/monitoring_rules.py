@@ -8,7 +8,7 @@ from typing import Any
 
 import yaml
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[1]
 RULES = ROOT / "deploy/k8s/chart/monitoring/rules.yaml"
 GROUPS = yaml.safe_load(RULES.read_text())["groups"]
 
