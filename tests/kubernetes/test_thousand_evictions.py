@@ -17,7 +17,7 @@ from kube_rig.cluster import Cluster
 from paper_node import AT_ONCE, PaperNode, make_namespace, remove_namespace
 
 from shared.adapters.clock import SystemClock
-from shared.adapters.kube.client import Document, Kube
+from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.adapters.kube.evictor import KubeEvictor
 from shared.adapters.kube.watch import Collection, Mirror, listed
 from shared.contracts.pod import Pod
@@ -37,6 +37,7 @@ BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
 END_S, LATEST_S = 1.0, 0.02
 """Seconds that the kubelet takes to end a pod, and until when after our call somebody else asks for it."""
 OVERTAKEN = 20
+CONFLICT = 409
 SETTLE_LIMIT_S, LOOK_S = 20.0, 0.1
 """A slot that was spent for nothing stays spent for 120 s."""
 Moment = Literal[
@@ -237,7 +238,13 @@ class Played:
         """Somebody deletes the pod, and it is made anew."""
         await asyncio.sleep(delay_s)
         self.seen.replaced.add(pod.uid)
-        await self._delete(pod, {"gracePeriodSeconds": 1})
+        try:
+            await self._delete(pod, {"gracePeriodSeconds": 1})
+        except KubeError as error:
+            # It was chosen by a list that was old: it has been made anew before.
+            if error.status != CONFLICT:
+                raise
+            return
         await self._end(pod)
 
     async def _end(self, pod: Pod) -> None:
