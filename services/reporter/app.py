@@ -10,7 +10,7 @@ import structlog
 from services.reporter.batch_node_offer import BatchNodeOffer
 from services.reporter.cluster.cpu_report import CpuReport
 from services.reporter.cluster.report import ClusterReport
-from services.reporter.core.field import FieldView, Fragment
+from services.reporter.core.field import FieldView, Fragment, Offered
 from services.reporter.core.health import facts, fold_health
 from services.reporter.core.node_object import JudgedView, cnr, fragments, must_write
 from services.reporter.core.overcommit.report import OvercommitReport
@@ -24,6 +24,7 @@ from services.reporter.reports.kubelet_binding import KubeletBindingReport
 from services.reporter.reports.node_metric import NodeMetricReport
 from services.reporter.reports.resource_status import ResourceStatusReport
 from services.reporter.settings import NAME, ReporterSettings
+from shared import telemetry
 from shared.app import Context
 from shared.build import BUILD
 from shared.contracts.allocation import Allocation
@@ -217,11 +218,13 @@ class ReporterApp:
         self._binding.follow(wanted=settings.overcommit.enabled and not self._switch.observes)
         if self._switch.observes:  # none, which is not an offer of 0: another system may write these names
             batch, mid, by_numa = None, None, {}
+        offered = self._offer.smoothed(applied, now_s, fresh=fresh, withheld=self._mid.withheld)
+        _show_offer(None if self._switch.observes else offered)
         return FieldView(
             now=self._clock.wall(),
             allocation=applied,
             allocation_fresh=fresh,
-            offered=self._offer.smoothed(applied, now_s, fresh=fresh, withheld=self._mid.withheld),
+            offered=offered,
             sample=sample.value if sample else None,
             sample_fresh=fresh_sample is not None,
             services=self._services,
@@ -303,3 +306,9 @@ class ReporterApp:
         self._keep_past(at_the_end=True)
         await self._wire.stop()
         await self._side_task.close()
+
+
+def _show_offer(offered: Offered | None) -> None:
+    """Set the gauges to what the node offers; None: nothing, as before the first allocation or while it observes."""
+    telemetry.RECLAIMED_CPU.set(0 if offered is None else offered.cpu_millis / 1000)
+    telemetry.RECLAIMED_MEMORY.set(0 if offered is None else offered.memory_bytes)

@@ -119,6 +119,7 @@ def test_what_managers_ask_has_its_series(monitored: Monitored) -> None:
     for rule in (rule for group in GROUPS for rule in group["rules"] if "record" in rule):
         if "evictions" not in rule["record"]:
             monitored.wait_for(rule["record"])
+    monitored.wait_for("max_over_time(sublet:reclaimable_cores:sum[10m]) > 0")
 
 
 def test_an_eviction_is_seen(monitored: Monitored) -> None:

@@ -5,7 +5,9 @@ from typing import Any
 
 import pytest
 from monitoring_rules import GROUPS, ROOT, boards, queries
+from prometheus_client.metrics import MetricWrapperBase
 
+from shared import telemetry
 from sublet.settings_page.metrics import description, exported, metric_name, metrics_page
 
 ALERTS: list[dict[str, Any]] = [rule for group in GROUPS for rule in group["rules"] if "alert" in rule]
@@ -54,6 +56,13 @@ def test_the_boards_are_those_of_the_table() -> None:
 
 def test_the_page_of_metrics_is_that_of_the_code() -> None:
     assert (ROOT / "docs/metrics.md").read_text() == metrics_page(), "run make settings"
+
+
+def test_every_metric_is_written_by_somebody() -> None:
+    folders = [ROOT / name for name in ("services", "shared", "sublet")]
+    code = "\n".join(path.read_text() for folder in folders for path in folder.rglob("*.py"))
+    names = {name for name, value in vars(telemetry).items() if isinstance(value, MetricWrapperBase)}
+    assert {name for name in names if f"telemetry.{name}" not in code} == {"BUILD_INFO"}  # set where it is made
 
 
 def test_no_label_holds_a_name_that_tenants_choose() -> None:
