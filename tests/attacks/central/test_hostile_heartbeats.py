@@ -61,7 +61,7 @@ async def _speak(world: World, bus: MemoryBus, of: Callable[[int], tuple[str, by
     for turn in range(int(LONG_S / every_s)):
         subject_node, payload = of(turn)
         await bus.publish(state_subject(Readiness, subject_node), payload)
-        await asyncio.sleep(every_s)
+        await world.clock.sleep(every_s)
 
 
 def told(play: TenNodes, attack: Attack, *, well: bool = True) -> tuple[World, Counts]:
@@ -120,7 +120,7 @@ def test_names_by_the_thousand_that_no_node_has_change_no_count_and_leave_nothin
             for number in range(500):
                 name = f"made-up-{turn}-{number}"
                 await bus.publish(state_subject(Readiness, name), heartbeat(name))
-            await asyncio.sleep(5)
+            await world.clock.sleep(5)
 
     told(play, attack)
 
@@ -133,7 +133,7 @@ def test_more_names_than_there_is_room_for_are_not_even_read(play: TenNodes, mon
         for number in range(500):
             name = f"made-up-{number}"
             await bus.publish(state_subject(Readiness, name), heartbeat(name))
-        await asyncio.sleep(60)
+        await world.clock.sleep(60)
 
     _, seen = told(play, attack)
     assert seen.new("too_many_nodes") == 460
@@ -161,7 +161,7 @@ def test_one_node_that_floods_delays_no_verdict_on_another(play: TenNodes) -> No
         for turn in range(40):
             for number in range(2000):
                 await bus.publish(state_subject(Readiness, "n4"), heartbeat("n4", 2000 * turn + number, "d" * 16))
-            await asyncio.sleep(1)
+            await world.clock.sleep(1)
             if not found_s and "n3" in world.app.state()["cluster"]["lost_nodes"]["nodes"]:
                 found_s.append(world.clock.monotonic() - began_s)
 

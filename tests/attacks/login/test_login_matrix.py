@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,13 +16,13 @@ import nats
 import nats.errors
 import pytest
 from bus_rights_rig import PASSWORD, ComposeServer, Hub, Leaf, at_the_hub, free_port, hub_server, running
+from settled import make_streams
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.accounts import exports, team_account
-from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM, STREAMS
+from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, INTENTS_STREAM
 from shared.core.bus.durable import EventFilter, wanted_durable
-from shared.errors import Unavailable
 from shared.ports import DurableMessage
 
 EVENT = "sublet.cluster.v1.event.eviction.created.default.b"
@@ -123,16 +123,7 @@ class World:
 
 async def furnished(url: str, logins: Mapping[str, str], replicas: int) -> World:
     bus = await connect(url, name="central/c", connect_timeout_s=20, clock=SystemClock())
-    async with asyncio.timeout(60):
-        while True:  # three servers agree on who leads first
-            try:
-                for spec in STREAMS:
-                    await bus.ensure_stream(replace(spec, replicas=replicas))
-                await bus.ensure_bucket(CONFIG_BUCKET, replicas=replicas)
-                break
-            except Unavailable:
-                await asyncio.sleep(0.2)
-    await bus.put(CONFIG_BUCKET, "global", b"{}")
+    await make_streams(bus, replicas)
     for durable in DURABLES:
         await bus.durables.put(wanted_durable(durable, EventFilter(namespaces=["default"])))
     for subject in (EVENT, INTENT):

@@ -8,13 +8,15 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import nats
 import nats.errors
 import pytest
 from bus_rights_rig import AGENTS, ChartServer, Leaf, Reviews, at_the_hub, free_port, hub_server, running
+from fixture_types import Until
+from settled import make_streams, until_met
 
 from services.central.core.logins.issuer_key import login_seed
 from services.central.issuer import main as write_issuer
@@ -23,7 +25,7 @@ from shared.adapters.clock import SystemClock
 from shared.adapters.ed25519 import SigningKey
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.callout import Callout
-from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, STREAMS, event_filter
+from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
 from shared.errors import Unavailable
 from shared.ports import DurableMessage, Received
 
@@ -59,9 +61,7 @@ class Servers:
         server.env.update(words)
         write_issuer(server.folder / "nats-issuer", server.env)
         server.start()
-        async with asyncio.timeout(60):
-            while not await self._healthy(server):
-                await asyncio.sleep(0.1)
+        await until_met(partial(self._healthy, server), limit_s=60)
 
     async def _healthy(self, server: ChartServer) -> bool:
         with contextlib.suppress(Exception):
@@ -99,16 +99,8 @@ async def furnished(servers: Servers, word: str) -> NatsBus:
     bus = await connect(
         servers.url("central", word, "new"), name="central/c", connect_timeout_s=20, clock=SystemClock()
     )
-    async with asyncio.timeout(60):
-        while True:  # the servers agree on who leads first
-            try:
-                for spec in STREAMS:
-                    await bus.ensure_stream(replace(spec, replicas=3))
-                await bus.ensure_bucket(CONFIG_BUCKET, replicas=3)
-                await bus.put(CONFIG_BUCKET, "global", b"{}")
-                return bus
-            except Unavailable:
-                await asyncio.sleep(0.2)
+    await make_streams(bus, replicas=3)
+    return bus
 
 
 class Node:
@@ -157,7 +149,7 @@ async def nodes(folder: Path, servers: Servers, reviews: Reviews) -> AsyncIterat
 
 
 @pytest.mark.timeout(240)
-async def test_no_leaf_is_lost_for_long_and_no_event_at_all(tmp_path: Path) -> None:
+async def test_no_leaf_is_lost_for_long_and_no_event_at_all(tmp_path: Path, until: Until) -> None:
     servers, reviews = Servers(tmp_path, "old"), Reviews()
     renewed = secret("new", "old")
     ended = asyncio.Event()
@@ -176,9 +168,7 @@ async def test_no_leaf_is_lost_for_long_and_no_event_at_all(tmp_path: Path) -> N
                     ended.set()
                     await asyncio.gather(*work)
                     await nobody_comes_in_with_what_was_before(servers)
-        async with asyncio.timeout(30):
-            while not bus.connected:  # central's turn comes when the server that it was at has been replaced
-                await asyncio.sleep(0.1)
+        await until(lambda: bus.connected)  # its turn comes when the server that it was at has been replaced
         for node in found:
             told = await stored(bus, node.name)
             assert [one.data for one in told] == [b"%d" % n for n in range(node.stored)]

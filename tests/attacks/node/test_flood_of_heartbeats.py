@@ -70,7 +70,7 @@ async def test_central_hears_every_other_node(
         while flood.poll() is None:
             for name, sender in senders.items():
                 await others.publish(f"sublet.cluster.v1.ready.{name}", sender.stamp(Readiness, ready=True).encode())
-            await asyncio.sleep(0.2)
+            await clock.sleep(0.2)  # what honest nodes leave between two heartbeats, for as long as the flood lasts
         await until(lambda: app.state()["nodes"]["ready"] == len(HONEST) + 1)
         too_often = telemetry.REFUSED.labels("central", Readiness.kind, "too_often")
 
