@@ -10,6 +10,7 @@ import contextlib
 import functools
 import json
 import os
+import secrets
 import shutil
 import socket
 import subprocess
@@ -38,6 +39,7 @@ from shared.ports import Entry
 DEPLOY = Path(__file__).parents[1] / "deploy"
 RENDERED = DEPLOY / "k8s"
 PASSWORD, ISSUER = "central-word", "issuer-word"
+SERVER_PORTS = range(20_000, 32_000)
 WORDS = {"CENTRAL_PASSWORD": PASSWORD, "LOGINS_PASSWORD": "logins-word", "BRIDGE_PASSWORD": "bridge-word"}
 LEAF_TLS = 'tls { ca_file: "/etc/nats-tls/ca.crt", handshake_first: true, timeout: 5 }'
 HUB_LEAF_TLS = (
@@ -75,9 +77,14 @@ def hub_script() -> str:
 
 
 def free_port() -> int:
-    """A port that nobody has right now."""
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        return int(found.getsockname()[1])
+    """A port that nobody has right now, from below those that the kernel gives to outgoing connections.
+
+    One of the kernel's own could belong to such a connection before a server listens on it.
+    """
+    while True:
+        port = secrets.choice(SERVER_PORTS)
+        with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+            return port
 
 
 class ChartServer(NatsServer):
