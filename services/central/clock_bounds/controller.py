@@ -24,7 +24,7 @@ from services.central.core.clock_bounds.due import (
 from services.central.core.clock_bounds.replicas import LocalTime
 from services.central.core.clock_bounds.schedule import SCHEDULE, read_schedule
 from services.central.leadership.each_node import EachNode
-from services.central.leadership.passes import Passes
+from services.central.leadership.passes import Passes, PassSchedule
 from services.central.ports.decisions import DecisionLog
 from shared.core.node_mode import NodeSwitch
 from shared.errors import Refused
@@ -44,7 +44,7 @@ class ClockBoundsController:
         changed = asyncio.Event()
         self._autoscalers = objects.mirror(AUTOSCALERS, autoscaler_of, changed.set)
         self._writing = EachNode(clock, "bound HorizontalPodAutoscaler by the clock")
-        self._passes = Passes("clock_bounds", clock, changed, self.reconcile, self._until_next_minute)
+        self._passes = Passes("clock_bounds", clock, changed, self.reconcile, PassSchedule(self._until_next_minute))
         self._refused: dict[str, str] = {}
         self._would_write: list[str] = []
 

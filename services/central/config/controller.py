@@ -14,6 +14,7 @@ from services.central.core.objects.companions import CompanionSeen
 from services.central.core.objects.nodes import NodeSeen, utc
 from services.central.core.rollout.plan import ConfigPlan, ConfigView, count_applied, plan_configs, plan_statuses
 from services.central.core.slo.node_strategies import NodeStrategies
+from services.central.leadership.passes import Passes, PassSchedule
 from services.central.ports.config import ConfigPorts, PerNodeWork
 from services.central.ports.mirrors import ClusterMirrors
 from services.central.settings import KubernetesSettings
@@ -41,10 +42,15 @@ class ConfigController:
         self._changed = changed
         """Set by the mirrors, too."""
         self._cleared_at_s: float | None = None
-        self.failure = "no pass yet"
-        """Why the newest pass failed; "" after a good one."""
+        schedule = PassSchedule(self._due_in_s, settings.settle_s, RETRY_S)
+        self._passes = Passes("configuration", clock, changed, self._reconcile, schedule)
         self.refused: Mapping[str, str] = {}
         """Configuration objects that are not in force as they stand, and why."""
+
+    @property
+    def failure(self) -> str:
+        """Why the newest pass failed; "" after a good one."""
+        return self._passes.failure
 
     @property
     def not_done(self) -> dict[str, str]:
@@ -79,30 +85,11 @@ class ConfigController:
 
     async def run(self) -> None:
         """Run pass after pass until cancelled; a pass that fails is logged and tried again."""
-        while True:
-            await self._until_due()
-            # Changes come in bursts (a rollout, a resync); those that arrive meanwhile are handled in one pass.
-            await self._clock.sleep(self._settings.settle_s)
-            # After the pause and before the look: what changes during the pass leads to another one.
-            self._changed.clear()
-            try:
-                await self._reconcile()
-            except SubletError as error:
-                if str(error) != self.failure:
-                    log.warning("cluster.pass_failed", why=str(error))
-                self.failure = str(error)
-                await self._clock.sleep(RETRY_S)
-                self._changed.set()
-            else:
-                self.failure = ""
+        await self._passes.run()
 
-    async def _until_due(self) -> None:
+    def _due_in_s(self) -> float:
         again_s = [due_in_s for work in self._by_node if (due_in_s := work.due_in_s) is not None]
-        try:
-            async with asyncio.timeout(min([self._settings.resync_s, *again_s])):
-                await self._changed.wait()
-        except TimeoutError:
-            pass
+        return min([self._settings.resync_s, *again_s])
 
     async def _reconcile(self) -> None:
         """Companions, then configuration; each is tried even where another fails."""

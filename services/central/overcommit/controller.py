@@ -5,7 +5,6 @@ between two writes, the next pass continues from what it finds there.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 from typing import Any
@@ -20,16 +19,15 @@ from services.central.core.overcommit.match import matched, ruled, winners
 from services.central.core.overcommit.node_documents import FIELDS, OvercommitNode, quantity_text
 from services.central.core.overcommit.node_plan import NodePlan, figures_to_write, node_plan
 from services.central.leadership.each_node import EachNode
+from services.central.leadership.passes import Passes, PassSchedule
 from services.central.overcommit.view import OvercommitView
 from services.central.ports.decisions import DecisionLog
 from services.central.settings import KubernetesSettings
 from shared.core.api_kind import NODES
-from shared.errors import SubletError
 from shared.ports import Clock, ObjectMirror, Objects
 
 log = structlog.get_logger()
 
-RETRY_S = 5.0
 SAY_AGAIN_S, SAID_AGAIN = 30.0, 100
 """Repetition of unchanged decisions: each of 5 000 nodes every 25 minutes, so what is stored for a day always has
 the newest."""
@@ -61,8 +59,13 @@ class OvercommitController:
         self._unheard_since: dict[str, float] = {}
         self._shown: dict[str, ByResource] = {}
         """By node the figures that were written last: where kubelet writes others, none are written against it."""
-        self.failure = ""
+        schedule = PassSchedule(self._due_in_s, settings.settle_s)
+        self._passes = Passes("overcommit", clock, view.changed, self.reconcile, schedule)
+
+    @property
+    def failure(self) -> str:
         """Why the newest pass failed; "" after a good one."""
+        return self._passes.failure
 
     @property
     def mirrors(self) -> Sequence[ObjectMirror[Any]]:
@@ -82,25 +85,11 @@ class OvercommitController:
         """Run passes until cancelled; a failed pass is logged and repeated."""
         for remembered in (self._unheard_since, self._shown, self._made_of, self._said):
             remembered.clear()
-        while True:
-            self._view.changed.clear()
-            try:
-                await self.reconcile()
-            except SubletError as error:
-                if str(error) != self.failure:
-                    log.warning("overcommit.pass_failed", why=str(error))
-                self.failure = str(error)
-                await self._clock.sleep(RETRY_S)
-            else:
-                self.failure = ""
-                await self._until_due()
-            await self._clock.sleep(self._settings.settle_s)
+        await self._passes.run()
 
-    async def _until_due(self) -> None:
+    def _due_in_s(self) -> float:
         due = [self._settings.resync_s, self._nodes.due_in_s, self._configs.due_in_s]
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(one for one in due if one is not None)):
-                await self._view.changed.wait()
+        return min(one for one in due if one is not None)
 
     async def reconcile(self) -> None:
         """Write differences, nodes first: a status reports what was done.

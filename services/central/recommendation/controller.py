@@ -27,7 +27,7 @@ from services.central.core.recommendation.resizing import WantedRequest
 from services.central.core.recommendation.usage.checkpoint import restored, stored
 from services.central.core.recommendation.validity import SUPPORTED_KINDS
 from services.central.leadership.each_node import EachNode
-from services.central.leadership.passes import Passes
+from services.central.leadership.passes import Passes, PassSchedule
 from services.central.ports.decisions import DecisionLog
 from services.central.ports.recommendation import RecommendWriter
 from services.central.recommendation.applying import InPlaceResizes
@@ -86,7 +86,7 @@ class RecommendationController:
         self._kept_at_s: dict[str, float] = {}
         """When the checkpoint of each was written."""
         self._subscription: Subscription | None = None
-        self._passes = Passes("recommendation", clock, changed, self.reconcile, lambda: settings.pass_s)
+        self._passes = Passes("recommendation", clock, changed, self.reconcile, PassSchedule(lambda: settings.pass_s))
 
     @property
     def failure(self) -> str:

@@ -29,7 +29,7 @@ from services.central.core.service_profiles.descriptor import (
 from services.central.core.service_profiles.standing import PodStanding, indicators_now, sentinels, standing
 from services.central.core.service_profiles.told import ToldService, services_of_nodes, told_of
 from services.central.leadership.each_node import EachNode
-from services.central.leadership.passes import Passes
+from services.central.leadership.passes import Passes, PassSchedule
 from services.central.ports.decisions import DecisionLog
 from services.central.service_profiles.intake import StandingIntake
 from services.central.service_profiles.telling import NodeTelling
@@ -88,7 +88,9 @@ class ServiceProfileController:
         self._told: dict[str, ToldService] = {}
         """What nodes were last told, by the descriptor's UID."""
         self._nodes = NodeTelling(wire)
-        self._passes = Passes("service_profiles", clock, self._view.changed, self.reconcile, lambda: RESYNC_S)
+        self._passes = Passes(
+            "service_profiles", clock, self._view.changed, self.reconcile, PassSchedule(lambda: RESYNC_S)
+        )
 
     @property
     def mirrors(self) -> Sequence[ObjectMirror[Any]]:

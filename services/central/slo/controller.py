@@ -5,7 +5,6 @@ its settings meanwhile, which travel over the bus.
 """
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -15,6 +14,7 @@ import structlog
 from services.central.core.objects.node_slos import NodeSloSeen
 from services.central.core.objects.nodes import NodeSeen
 from services.central.core.slo.node_strategies import node_slo_spec
+from services.central.leadership.passes import Passes, PassSchedule
 from services.central.ports.config import PerNodeWork
 from services.central.settings import KubernetesSettings
 from services.central.slo.follower import SloFollower
@@ -23,7 +23,6 @@ from shared.ports import Clock, ObjectMirror
 
 log = structlog.get_logger()
 
-RETRY_S = 5.0
 WARN_AGAIN_S = 1200.0
 """Problems are reported again while they last, because the API server deletes Events
 (docs/facts/kubernetes.md#events)."""
@@ -71,8 +70,13 @@ class NodeSloController:
         self._warned_at_s = float("-inf")
         self.event_failure = ""
         """Why problems of the ConfigMap could not be reported there; "" if they were, or there are none."""
-        self.failure = ""
+        schedule = PassSchedule(self._due_in_s, settings.settle_s)
+        self._passes = Passes("node_slos", clock, view.changed, self.reconcile, schedule)
+
+    @property
+    def failure(self) -> str:
         """Why the newest pass failed; "" after a good one."""
+        return self._passes.failure
 
     @property
     def mirror(self) -> ObjectMirror[NodeSloSeen]:
@@ -91,27 +95,11 @@ class NodeSloController:
 
     async def run(self) -> None:
         """Run passes until cancelled; a failed pass is logged and repeated."""
-        while True:
-            self._view.changed.clear()
-            try:
-                await self.reconcile()
-            except SubletError as error:
-                if str(error) != self.failure:
-                    log.warning("node_slos.pass_failed", why=str(error))
-                self.failure = str(error)
-                await self._clock.sleep(RETRY_S)
-            else:
-                self.failure = ""
-                await self._until_due()
-            await self._clock.sleep(self._settings.settle_s)
+        await self._passes.run()
 
-    async def _until_due(self) -> None:
-        again_s = [self._settings.resync_s]
-        if (due_in_s := self._writer.due_in_s) is not None:
-            again_s.append(due_in_s)
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(min(again_s)):
-                await self._view.changed.wait()
+    def _due_in_s(self) -> float:
+        due_in_s = self._writer.due_in_s
+        return self._settings.resync_s if due_in_s is None else min(self._settings.resync_s, due_in_s)
 
     async def reconcile(self) -> None:
         """Write what differs; while the ConfigMap was never seen, nothing.

@@ -1,27 +1,21 @@
 """The controller of tide pools: runs passes over all pools while this central leads, each from the objects alone."""
 
 import asyncio
-import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any
-
-import structlog
 
 from services.central.core.tide.pool import FINALIZER, TidePoolSeen, refusals
 from services.central.core.tide.seen import TideNodeSeen, TidePodSeen
 from services.central.core.tide.status import Status, differs, refused_status
 from services.central.leadership.each_node import EachNode
+from services.central.leadership.passes import Passes, PassSchedule
 from services.central.ports.tide import TidePorts
 from services.central.settings import TideSettings
 from services.central.tide.pool_pass import PoolObjects, PoolPass
 from services.central.tide.said import refusal_said, said_of_pass
 from shared.core.node_mode import NodeSwitch
-from shared.errors import SubletError
 from shared.ports import Clock, ObjectMirror
 
-log = structlog.get_logger()
-
-RETRY_S = 5.0
 REST_PER_PASS = 4.0
 """Seconds of rest for each that a pass took."""
 LISTED = 20
@@ -34,14 +28,20 @@ class TideController:
         self, ports: TidePorts, settings: TideSettings, clock: Clock, switch: NodeSwitch, changed: asyncio.Event
     ) -> None:
         """`switch`: in mode observe nothing is changed; `changed` is set when a mirror has changed."""
-        self._ports, self._settings, self._clock, self._switch = ports, settings, clock, switch
-        self._changed = changed
+        self._ports, self._clock, self._switch = ports, clock, switch
         self._pools = EachNode(clock, "work on tide pool")
         self._pass = PoolPass(ports, settings, clock, EachNode(clock, "change sides"))
         self._said: dict[str, Status] = {}
         """By pool the status that was written last: a schema may drop fields of it."""
-        self.failure = ""
+        schedule = PassSchedule(
+            lambda: settings.pass_s, settings.settle_s, rest_per_pass=REST_PER_PASS, rest_limit_s=settings.pass_s
+        )
+        self._passes = Passes("tide", clock, changed, self.reconcile, schedule)
+
+    @property
+    def failure(self) -> str:
         """Why the newest pass failed; "" after a good one."""
+        return self._passes.failure
 
     @property
     def mirrors(self) -> Sequence[ObjectMirror[Any]]:
@@ -60,29 +60,7 @@ class TideController:
     async def run(self) -> None:
         """Run pass after pass until cancelled: on every change, and after `pass_s` without any."""
         self._said.clear()
-        while True:
-            self._changed.clear()
-            began_s = self._clock.monotonic()
-            await self._try()
-            took_s = self._clock.monotonic() - began_s
-            if self.failure:
-                await self._clock.sleep(RETRY_S)
-            else:
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(self._settings.pass_s):
-                        await self._changed.wait()
-            # In a large cluster something changes all the time, and a pass takes a while: most of it is for others.
-            await self._clock.sleep(min(self._settings.pass_s, max(self._settings.settle_s, REST_PER_PASS * took_s)))
-
-    async def _try(self) -> None:
-        try:
-            await self.reconcile()
-        except SubletError as error:
-            if str(error) != self.failure:
-                log.warning("tide.pass_failed", why=str(error))
-            self.failure = str(error)
-        else:
-            self.failure = ""
+        await self._passes.run()
 
     async def reconcile(self) -> None:
         """Work on every pool once.

@@ -35,7 +35,7 @@ from services.central.core.vertical.stock_vpa import APPLIED_SAID, STOCK_VPAS, s
 from services.central.core.vertical.vpa_object import KATALYST_VPAS, VpaSeen, katalyst_vpa_of
 from services.central.core.vertical.vpa_round import VpaStep, VpaTargetSeen, rivals, vpa_step
 from services.central.leadership.each_node import EachNode
-from services.central.leadership.passes import Passes
+from services.central.leadership.passes import Passes, PassSchedule
 from services.central.ports.decisions import DecisionLog
 from services.central.vertical.pod_figures import resize_pod
 from shared.core.api_kind import PODS
@@ -92,7 +92,7 @@ class VerticalController:
         self._switch, self._decisions = switch, decisions
         self._each = EachNode(clock, "apply vertical autoscaler")
         self._bucket = TokenBucket(PACE.burst, 0.0)
-        self._passes = Passes("vertical", clock, mirrors.changed, self.reconcile, lambda: RESYNC_S)
+        self._passes = Passes("vertical", clock, mirrors.changed, self.reconcile, PassSchedule(lambda: RESYNC_S))
 
     @property
     def mirrors(self) -> Sequence[ObjectMirror[Any]]:
