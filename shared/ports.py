@@ -196,8 +196,7 @@ class PodSource(Protocol):
 
 
 Outcome = Literal["accepted", "gone", "wait", "refused", "failed", "unknown"]
-
-
+Check = Callable[[], None]
 Standing = Literal["running", "terminating", "gone", "unknown"]
 
 
@@ -216,10 +215,12 @@ class EvictionActuator(Protocol):
         """Return the current state of this very UID, read fresh."""
         ...
 
-    async def evict(self, pod: "Pod", *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
+    async def evict(
+        self, pod: "Pod", *, grace_s: float, dry_run: bool = False, why: str = "", last_check: Check = lambda: None
+    ) -> ActionResult:
         """Begin the eviction of this very UID; idempotent. With `dry_run` only say what would happen.
 
-        `why` is a sentence for the pod's owner, kept with the pod where the substrate has a place for it.
+        `why`: a sentence for the pod's owner. `last_check` is called behind all lookups, and raises to call it off.
         """
         ...
 

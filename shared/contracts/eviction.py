@@ -34,7 +34,7 @@ class EvictionIntent(EvictionFacts):
 
     episode: Count
     epoch: Count = 0
-    """Leadership number of the writer; 0 for the node itself. A lower epoch than one seen is refused."""
+    """Leadership number of the writer, from 1 on; 0 for the node itself. Central stores none behind a higher one."""
     deadline_s: Annotated[float, Field(gt=0, le=3600)] = 60.0
     why: tuple[Reason, ...] = ()
 

@@ -5,6 +5,7 @@ restart knows only what was recorded.
 """
 
 import asyncio
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -45,6 +46,14 @@ class EvictionChecks(Protocol):
         ...
 
 
+class _CalledOff(Exception):
+    """Something objects after the last lookup; no call was made."""
+
+    def __init__(self, ruling: Ruling) -> None:
+        super().__init__(ruling.detail)
+        self.ruling = ruling
+
+
 class EvictionProcedure:
     """The calls of one writer's evictions; it remembers nothing between them."""
 
@@ -82,17 +91,39 @@ class EvictionProcedure:
         objection = checks.before_call()
         if objection is not None:
             return objection
-        call = Call("evict", *await self._call(order, within_s, dry_run=False))
+
+        def last_check() -> None:
+            try:
+                late = checks.before_call()
+            except Unavailable as error:
+                raise _CalledOff(Ruling(None, str(error))) from error
+            if late is not None:
+                raise _CalledOff(late)
+
+        try:
+            # The actuator looks the pod up before it calls, which may take seconds: so it asks once more behind that.
+            call = Call("evict", *await self._call(order, within_s, dry_run=False, last_check=last_check))
+        except _CalledOff as called_off:
+            return called_off.ruling
         return after_call(call, order.pod.name, self._writer, called_before=called_before)
 
     async def repeat(self, order: EvictionOrder, *, within_s: float | None = None) -> None:
         """Make an accepted call once more, for an actuator whose work ended with its process."""
         await self._call(order, within_s, dry_run=False)
 
-    async def _call(self, order: EvictionOrder, within_s: float | None, *, dry_run: bool) -> tuple[str, str]:
+    async def _call(
+        self,
+        order: EvictionOrder,
+        within_s: float | None,
+        *,
+        dry_run: bool,
+        last_check: Callable[[], None] = lambda: None,
+    ) -> tuple[str, str]:
         try:
             async with asyncio.timeout(within_s):
-                result = await self._actuator.evict(order.pod, grace_s=order.grace_s, dry_run=dry_run, why=order.why)
+                result = await self._actuator.evict(
+                    order.pod, grace_s=order.grace_s, dry_run=dry_run, why=order.why, last_check=last_check
+                )
         except (TimeoutError, Unavailable) as error:
             result = ActionResult("unknown", str(error) or "no answer in time")
         return result.outcome, result.detail

@@ -1,6 +1,7 @@
 """Pods that can be evicted in memory: what was called, what was killed, and what goes wrong on demand."""
 
 from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -46,8 +47,17 @@ class FakeEvictor:
         """Where this UID stands."""
         return "unknown" if self.blind else self._where(pod.uid)
 
-    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
+    async def evict(
+        self,
+        pod: Pod,
+        *,
+        grace_s: float,
+        dry_run: bool = False,
+        why: str = "",
+        last_check: Callable[[], None] = lambda: None,
+    ) -> ActionResult:
         """Send this UID on its way, or give the answer that was prepared."""
+        last_check()
         self.calls.append(("dry-run" if dry_run else "evict", pod.uid, grace_s))
         where = self._where(pod.uid)
         scripted = self.rehearsals if dry_run else self.answers

@@ -24,7 +24,7 @@ from sublet.fleet.stages import Fleet, Progress, Stages
 
 CONNECT_S = 20.0
 CENTRAL_START_S = 60.0
-API_START_S, API_START_A_NODE_S = 30.0, 0.005
+API_START_S, API_START_A_NODE_S = 60.0, 0.02
 
 
 async def run_fleet(plan: FleetPlan, progress: Progress) -> FleetReport:

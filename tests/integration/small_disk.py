@@ -31,8 +31,8 @@ class Breaks(FakeEvictor):
         super().__init__(of.clock, of.pods)
         self._when, self._then, self._done = dry_run, then, False
 
-    async def evict(self, pod: Any, *, grace_s: float, dry_run: bool = False, why: str = "") -> Any:
-        answer = await super().evict(pod, grace_s=grace_s, dry_run=dry_run, why=why)
+    async def evict(self, pod: Any, *, dry_run: bool = False, **how: Any) -> Any:
+        answer = await super().evict(pod, dry_run=dry_run, **how)
         if dry_run is self._when and not self._done:
             self._done = True
             self._then()

@@ -9,7 +9,7 @@ from typing import Any
 
 import structlog
 
-from services.central.leadership.leader import Leader
+from services.central.leadership.leader import Leader, NotLeading
 from shared.contracts.bus.stored import read_event, read_intent
 from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, event_filter
 from shared.contracts.envelope import Reason
@@ -23,7 +23,7 @@ from shared.errors import IdTaken, SubletError, Unavailable
 from shared.evictions.announcement import IntentStream
 from shared.evictions.messages import MAX_DETAIL, event_message, intent_message, send, under_another_id
 from shared.evictions.procedure import EvictionOrder, EvictionProcedure
-from shared.ports import Bus, Clock, EvictionActuator
+from shared.ports import Bus, Clock, EvictionActuator, Received
 from shared.wire import Wire
 
 log = structlog.get_logger()
@@ -120,6 +120,12 @@ class _EventsOnce:
         renamed = under_another_id(message, error)
         self._newest[message.fact_id] = (renamed, False)
         return renamed
+
+
+def _epoch(received: Received) -> int:
+    """The epoch of a stored intent; 0 for what is none."""
+    intent = read_intent(received.subject, received.data)
+    return intent.epoch if isinstance(intent, EvictionIntent) else 0
 
 
 class AnnouncedEvictions:
@@ -244,6 +250,10 @@ class AnnouncedEvictions:
         # Behind what is there now, which may be this central's own of the last pass: the write fails where another
         # central announces this eviction in the meantime.
         last = await self._intents.last(message.subject)
+        if last is not None and _epoch(last) > self._leader.epoch:
+            raise NotLeading(
+                f"a later leader has announced the eviction of {intent.namespace}/{intent.pod}", reason="not_leading"
+            )
         await self._intents.append(message, after=last.sequence if last is not None else 0, budget_s=BUDGET_S)
 
     async def _publish(self, wire: Wire, facts: dict[str, Any], phase: Phase, detail: str) -> None:

@@ -42,7 +42,7 @@ class Leader:
         self._held_until_s = float("-inf")
         self._observed: _Observed | None = None
         self.epoch = 0
-        """How often the lease has changed hands; of the newest lease seen."""
+        """Number of the leadership, from 1 on; of the newest lease seen. 0: none was seen, and no leader has it."""
         self.holder = ""
         self.failure = ""
         self.answered_at_s: float | None = None
@@ -127,10 +127,10 @@ class Leader:
             return
         # Grows with each change of hands alone: a holder that renews keeps its epoch, and with it the
         # right to its decisions.
-        epoch = int(spec.get("leaseTransitions") or 0) + (not mine)
+        transitions = int(spec.get("leaseTransitions") or 0) + (not mine)
         # With the version that was read: of two that find it free at once the API server admits one.
         meta = {"name": name, "namespace": namespace, "resourceVersion": lease["metadata"]["resourceVersion"]}
-        written = await self._objects.patch(LEASES, {"metadata": meta, "spec": self._spec(epoch, fresh=not mine)})
+        written = await self._objects.patch(LEASES, {"metadata": meta, "spec": self._spec(transitions, fresh=not mine)})
         if written is not None:
             self._note(written, asked_at_s, mine=True)
 
@@ -147,7 +147,8 @@ class Leader:
         if self._observed is None or self._observed.version != version:
             # After the answer, for what others hold: to see it late makes them keep it longer, which is the safe side.
             self._observed = _Observed(version, self._clock.monotonic())
-        self.holder, self.epoch = spec.get("holderIdentity") or "", int(spec.get("leaseTransitions") or 0)
+        # From 1 on: a new lease has changed hands never, and epoch 0 would say that a node wrote its holder's intents.
+        self.holder, self.epoch = spec.get("holderIdentity") or "", int(spec.get("leaseTransitions") or 0) + 1
         self.annotations = dict(lease["metadata"].get("annotations") or {})
         if (
             mine
@@ -176,11 +177,11 @@ class Leader:
         # Once more: the write may have taken longer than the lease.
         self.require()
 
-    def _spec(self, epoch: int, *, fresh: bool) -> dict[str, Any]:
+    def _spec(self, transitions: int, *, fresh: bool) -> dict[str, Any]:
         now = _micro(self._clock.wall())
         taken = {"acquireTime": now} if fresh else {}
         return {"holderIdentity": self._identity, "leaseDurationSeconds": round(self._settings.lease_s),
-                "leaseTransitions": epoch, "renewTime": now, **taken}  # fmt: skip
+                "leaseTransitions": transitions, "renewTime": now, **taken}  # fmt: skip
 
     async def release(self) -> None:
         """Release the lease, so that another central takes over at once; if that fails, it expires by itself."""

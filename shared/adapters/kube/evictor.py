@@ -7,6 +7,7 @@ for that (docs/facts/kubernetes.md#eviction-measured).
 
 import asyncio
 import math
+from collections.abc import Callable
 from typing import Any
 
 from shared.adapters.kube.client import Kube, KubeError
@@ -53,7 +54,15 @@ class KubeEvictor:
                 break
         return standing
 
-    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
+    async def evict(
+        self,
+        pod: Pod,
+        *,
+        grace_s: float,
+        dry_run: bool = False,
+        why: str = "",
+        last_check: Callable[[], None] = lambda: None,
+    ) -> ActionResult:
         """One eviction call for this UID; nothing is sent where the pod is not there any more.
 
         The API has no place for `why`: the events tell it.
@@ -69,6 +78,7 @@ class KubeEvictor:
         # Another eviction would be answered 201 and change nothing.
         if standing == "terminating":
             return ActionResult("accepted", f"pod {pod.key} is terminating")
+        last_check()
         try:
             await self._kube.create(f"{_path(pod)}/eviction", _eviction(pod, grace_s, dry_run=dry_run), manager=MANAGER)
         except KubeError as error:

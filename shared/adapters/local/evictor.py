@@ -51,7 +51,14 @@ class LocalEvictor:
         return "terminating" if stored.status.terminating else "running"
 
     async def evict(
-        self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "", reason: str = EVICTED
+        self,
+        pod: Pod,
+        *,
+        grace_s: float,
+        dry_run: bool = False,
+        why: str = "",
+        reason: str = EVICTED,
+        last_check: Callable[[], None] = lambda: None,
     ) -> ActionResult:
         """Send TERM to every process now, KILL to what is left after the grace; return at once.
 
@@ -68,6 +75,7 @@ class LocalEvictor:
         if standing == "gone":
             finish_if_over(self._pods, self._cgroups, pod.uid, top=self._top)
             return ActionResult("gone", f"pod {pod.key} ({pod.uid}) has no process left")
+        last_check()
         try:
             # The mark before the first signal: from here on no container of the pod starts.
             self._pods.mark_terminating(pod.uid, grace_s, reason, why)
@@ -135,12 +143,21 @@ class SimEvictor:
             return "gone"
         return "terminating" if stored.status.terminating else "running"
 
-    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
+    async def evict(
+        self,
+        pod: Pod,
+        *,
+        grace_s: float,
+        dry_run: bool = False,
+        why: str = "",
+        last_check: Callable[[], None] = lambda: None,
+    ) -> ActionResult:
         """Mark the pod as terminating."""
         standing = await self.lookup(pod)
         if standing == "unknown":
             return ActionResult("failed", f"pod {pod.key} ({pod.uid}): its record cannot be read; not touched")
         if not dry_run and standing == "running":
+            last_check()
             self._pods.mark_terminating(pod.uid, grace_s, EVICTED, why)
         return ActionResult("gone" if standing == "gone" else "accepted", f"pod {pod.key} is {standing}")
 

@@ -58,7 +58,7 @@ def test_a_leader_that_dies_is_followed_with_a_higher_epoch_after_its_lease_has_
         await asyncio.sleep(11)
         assert not two.cluster.leading
         await asyncio.sleep(9)
-        assert (two.cluster.leading, two.cluster.leader.epoch) == (True, 1)
+        assert (two.cluster.leading, two.cluster.leader.epoch) == (True, 2)
 
     play(story)
 

@@ -10,13 +10,15 @@ from cluster_world import TenNodes, World, ten_nodes
 from fixture_types import Virtual
 
 from services.central.core.lost_nodes.actions import OBSERVES
-from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM
+from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, intent_subject
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
+from shared.contracts.ids import intent_id
 from shared.contracts.pod import Pod
 from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.core.api_kind import CNRS, LEASES, NODES, PODS, ApiKind
 from shared.fakes.memory_objects import Document
-from shared.ports import ActionResult
+from shared.ports import ActionResult, DurableMessage
+from shared.wire import Wire
 
 
 @pytest.fixture
@@ -49,7 +51,7 @@ def test_a_dead_agent_leads_to_withdrawal_then_taint_then_eviction_of_its_reclai
         await asyncio.sleep(120)
         assert killed(world) == ["batch-n3"]
         intents = [EvictionIntent.decode(m.data) for m in await world.bus.replay(INTENTS_STREAM, ">")]
-        assert [(i.node, i.pod, i.plugin, i.epoch) for i in intents] == [("n3", "batch-n3", "lost-node", 0)]
+        assert [(i.node, i.pod, i.plugin, i.epoch) for i in intents] == [("n3", "batch-n3", "lost-node", 1)]
         events = [EvictionEvent.decode(m.data) for m in await world.bus.replay(EVENTS_STREAM, ">")]
         assert [(e.phase, e.pod) for e in events] == [("created", "batch-n3"), ("succeeded", "batch-n3")]
         assert {e.intent_id for e in events} == {intents[0].intent_id}
@@ -311,6 +313,30 @@ def test_an_eviction_is_reported_by_the_next_leader_where_the_one_that_made_it_d
         assert [(e.phase, e.pod) for e in events if e.phase == "succeeded"] == [("succeeded", "batch-n3")]
         assert len({e.intent_id for e in events}) == 1
         assert killed(world) == ["batch-n3"]
+
+    play(story)
+
+
+@pytest.mark.parametrize(("epoch", "evicted"), [(1, ["batch-n3"]), (2, [])])
+def test_a_leader_that_a_later_one_has_followed_evicts_nobody(play: TenNodes, epoch: int, evicted: list[str]) -> None:
+    async def story(world: World) -> None:
+        pod = world.api.documents[PODS, "default", "batch-n3"]
+        uid = pod["metadata"].get("uid") or "batch-n3"
+        voice = Wire(world.bus, world.clock, node="n3", service="central")
+        fields: dict[str, Any] = {"namespace": "default", "pod": "batch-n3", "pod_uid": uid, "qos": "reclaimed_cores"}
+        theirs = voice.stamp(
+            EvictionIntent,
+            intent_id=intent_id("n3", uid, "tide", 0),
+            plugin="tide",
+            scope="node",
+            episode=0,
+            epoch=epoch,
+            **fields,
+        )
+        await world.bus.publish_durable(DurableMessage(intent_subject(theirs), theirs.encode(), msg_id="theirs"))
+        world.kill_agent("n3")
+        await asyncio.sleep(400)
+        assert killed(world) == evicted
 
     play(story)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import pytest
 from fixture_types import Virtual
@@ -149,7 +150,7 @@ def test_an_eviction_is_rehearsed_and_then_called_for(virtual: Virtual) -> None:
         procedure = EvictionProcedure(evictor, "node")
         assert await procedure.rehearse(ORDER, checks) == Ruling("requested", calls=(Call("dry-run", "accepted"),))
         assert await procedure.request(ORDER, checks) == Ruling("accepted", calls=(Call("evict", "accepted"),))
-        assert checks.asked == ["before the dry run", "after dry-run", "before the call"]
+        assert checks.asked == ["before the dry run", "after dry-run", "before the call", "before the call"]
         assert [what for what, *_ in evictor.calls] == ["dry-run", "evict"]
         assert evictor.reasons == {"a1": "it is too large"}
 
@@ -183,13 +184,44 @@ def test_an_objection_right_before_the_call_evicts_nobody(virtual: Virtual) -> N
     virtual(story())
 
 
+class Slow(FakeEvictor):
+    """Looks the pod up for as long as it takes somebody to object."""
+
+    checks: Checks
+    objects: Ruling | Unavailable
+
+    async def evict(self, pod: Pod, **how: Any) -> ActionResult:
+        def before_call() -> Ruling | None:
+            if isinstance(self.objects, Unavailable):
+                raise self.objects
+            return self.objects
+
+        setattr(self.checks, "before_call", before_call)  # noqa: B010 - a method of one object
+        return await super().evict(pod, **how)
+
+
+@pytest.mark.parametrize("objects", [REASON, Unavailable("another one leads")])
+def test_an_objection_that_arises_while_the_pod_is_looked_up_evicts_nobody(
+    virtual: Virtual, objects: Ruling | Unavailable
+) -> None:
+    async def story() -> None:
+        evictor = Slow(SystemClock())
+        evictor.run(POD)
+        evictor.checks, evictor.objects = Checks(), objects
+        ruling = await EvictionProcedure(evictor, "central").request(ORDER, evictor.checks)
+        assert ruling == (objects if isinstance(objects, Ruling) else Ruling(None, "another one leads"))
+        assert (evictor.calls, evictor.kills) == ([], [])
+
+    virtual(story())
+
+
 class Silent(FakeEvictor):
     """Cannot be reached."""
 
     async def lookup(self, pod: Pod) -> Standing:
         raise Unavailable("no route")
 
-    async def evict(self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "") -> ActionResult:
+    async def evict(self, pod: Pod, **how: Any) -> ActionResult:
         raise Unavailable("no route")
 
 

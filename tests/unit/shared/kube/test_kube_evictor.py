@@ -151,6 +151,21 @@ class LateKube(FakeKube):
         return document
 
 
+class LookedUp(Exception):
+    """Somebody objects."""
+
+
+async def test_the_last_check_comes_behind_every_lookup_and_before_the_call(world: World) -> None:
+    def objects() -> None:
+        assert [method for method, *_ in world.api.requests] == ["GET"]
+        raise LookedUp
+
+    with pytest.raises(LookedUp):
+        await world.evictor.evict(POD, grace_s=30, last_check=objects)
+    assert world.calls == []
+    assert await world.outcome() == "accepted"
+
+
 def test_an_answer_that_came_late_is_asked_for_again_before_anything_is_sent(virtual: Virtual) -> None:
     world = World()
     world.evictor = KubeEvictor(LateKube(world, answers=1))
