@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from shared.core.scan import modules_in
 from sublet import cli, commands
@@ -97,6 +98,20 @@ def machine(folder: Path) -> Iterator[None]:
 def application() -> typer.Typer:
     """Every command, as `sublet` has them."""
     return cli.build(modules_in(commands))
+
+
+def leaf_commands(app: typer.Typer) -> dict[str, TyperCommand]:
+    """Every command by its words, hidden ones too; groups are no commands."""
+    return dict(_leaves(typer.main.get_group(app)))
+
+
+def _leaves(group: TyperGroup, path: tuple[str, ...] = ()) -> Iterator[tuple[str, TyperCommand]]:
+    for name, inner in group.commands.items():
+        if isinstance(inner, TyperGroup):
+            yield from _leaves(inner, (*path, name))
+        else:
+            assert isinstance(inner, TyperCommand)
+            yield " ".join((*path, name)), inner
 
 
 def attempt(app: typer.Typer, wrong: Row) -> Answer:

@@ -73,6 +73,15 @@ async def uninstall_from_cluster(
     for component in WRITERS:
         await _gone(kube, namespace, component, patience)
     await _given_back(kube, namespace, patience, say)
+    await clear_cluster(kube, namespace, say)
+
+
+async def clear_cluster(kube: Kube, namespace: str, say: Callable[[str], None]) -> None:
+    """Take everything away that Sublet has put there, without a look at who still runs.
+
+    Raises:
+        Unavailable: the API server refuses or cannot be reached; what is done stays done.
+    """
     try:
         for node in (await kube.list(NODES.collection()))["items"]:
             await _clean(kube, node, say)

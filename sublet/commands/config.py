@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from sublet.completion.names import complete_setting
-from sublet.terminal.formats import DOCUMENT, document_text
+from sublet.terminal.dry_run import DryRun
+from sublet.terminal.formats import DOCUMENT, OBJECTS, ObjectList, document_text, printed
+from sublet.terminal.watch import Watch, watched
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -57,7 +59,7 @@ def show(output: Output = "table") -> None:
     run(work)
 
 
-def status(output: Output = "table") -> None:
+def status(watch: Watch = False, output: Output = "table") -> None:
     """Show how many nodes work with the newest revision, how many refuse it and why, and so of each service here.
 
     The exit code is 1 where anybody refuses anything: what was in force before stays.
@@ -70,7 +72,7 @@ def status(output: Output = "table") -> None:
 
     wanted = DOCUMENT.read(output)
 
-    async def work(bus: Bus, where: AskTarget) -> int:
+    async def look(bus: Bus, where: AskTarget) -> int:
         facts = read(where.node, await ask_all(bus, where.node, ("reporter", "central")))
         if facts.answers["central"] is None:
             raise Unavailable(f"central of {where.node} does not answer: see `sublet status`")
@@ -78,7 +80,7 @@ def status(output: Output = "table") -> None:
         typer.echo("\n".join(view.lines(document)) if wanted.is_table else document_text(document, wanted))
         return int(view.refused(document))
 
-    run(work)
+    run(lambda bus, where: watched(lambda: look(bus, where), watch=watch))
 
 
 def validate(
@@ -127,7 +129,7 @@ def diff(file: Document, output: Output = "table") -> None:
     run(work)
 
 
-def apply(file: Document, yes: Yes = False) -> None:
+def apply(file: Document, yes: Yes = False, dry_run: DryRun = False) -> None:
     """Check a configuration, give it to central, and wait until it is published.
 
     It is written to the file that central reads by this command's own settings, or by those of `sublet up` here. One
@@ -137,31 +139,37 @@ def apply(file: Document, yes: Yes = False) -> None:
     from sublet.configuration.publishing import Wanted, publish
 
     text, document = _valid(file)
-    run(lambda bus, where: publish(bus, where, Wanted(text, document, file, yes)))
+    run(lambda bus, where: publish(bus, where, Wanted(text, document, file, yes, dry_run)))
 
 
-def history(output: Output = "table") -> None:
-    """List the revisions that are kept, the newest last: when, and by which central from which file."""
+def history(output: Annotated[str, OBJECTS.option] = "table") -> None:
+    """List the revisions that are kept, the newest last: when, and by which central from which file.
+
+    With -o wide how many values each sets.
+    """
     from shared.ports import Bus
     from sublet.ask import AskTarget, run
-    from sublet.configuration.revisions import read_revisions
-    from sublet.output import columns
+    from sublet.configuration.revisions import read_revisions, revisions_table
 
-    wanted = DOCUMENT.read(output)
+    wanted = OBJECTS.read(output)
 
     async def work(bus: Bus, _where: AskTarget) -> int:
         found = await read_revisions(bus)
-        if not wanted.is_table:
-            typer.echo(document_text([one.row() for one in found], wanted))
-            return 0
-        rows = [[str(one.number), one.at, one.by, ", ".join(one.document or ())] for one in found]
-        typer.echo(columns(("REVISION", "AT", "BY", "SECTIONS"), rows))
+        listed = ObjectList(
+            tuple(f"revision/{one.number}" for one in found),
+            lambda wide: revisions_table(found, wide=wide),
+            lambda: [one.row() for one in found],
+        )
+        if text := printed(listed, wanted):
+            typer.echo(text)
         return 0
 
     run(work)
 
 
-def rollback(revision: Annotated[int, typer.Argument(min=1, metavar="REVISION")], yes: Yes = False) -> None:
+def rollback(
+    revision: Annotated[int, typer.Argument(min=1, metavar="REVISION")], yes: Yes = False, dry_run: DryRun = False
+) -> None:
     """Publish the document of a revision that is kept once more, as a new one, after it is checked."""
     from shared.ports import Bus
     from sublet.ask import AskTarget, run
@@ -172,7 +180,7 @@ def rollback(revision: Annotated[int, typer.Argument(min=1, metavar="REVISION")]
     async def work(bus: Bus, where: AskTarget) -> int:
         name = f"revision {revision}"
         text = as_text(find_revision(await read_revisions(bus), revision))
-        return await publish(bus, where, Wanted(text, _valid_text(text, name), name, yes))
+        return await publish(bus, where, Wanted(text, _valid_text(text, name), name, yes, dry_run))
 
     run(work)
 

@@ -5,7 +5,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from sublet.terminal.dry_run import DryRun, dry
 from sublet.terminal.formats import DOCUMENT, OBJECTS, ObjectList, document_text, printed
+from sublet.terminal.watch import Watch, watched
 
 if TYPE_CHECKING:
     from shared.adapters.nats.consumers import Durables
@@ -43,6 +45,7 @@ def add(
     rotate: Annotated[bool, typer.Option("--rotate", help="A new password.")] = False,
     login: Annotated[bool, typer.Option(help="Give it a login; --no-login where an operator has.")] = True,
     password_file: PasswordFile = None,
+    dry_run: DryRun = False,
     output: Output = "table",
 ) -> None:
     """Make a durable consumer and a read-only login for a team. Options that filter may be repeated.
@@ -73,9 +76,13 @@ def add(
             require_writable(password_file)
         state = await durables.named(name)
         found = changes(state.durable, wanted) if state else ()
-        if state is None or found:
-            await durables.put(wanted)
         what = "created" if state is None else "updated" if found else "unchanged"
+        if dry_run:
+            document = messages.added(wanted, dry(what), found, Login(name), where.nats_url)
+            typer.echo(messages.added_lines(document) if shape.is_table else document_text(document, shape))
+            return 0
+        if what != "unchanged":
+            await durables.put(wanted)
         server = _our_server(where)
         anew = rotate or (server is None and state is None)
         given = give(name, server, password_file, anew=anew) if login else Login(name)
@@ -86,7 +93,7 @@ def add(
     run(work)
 
 
-def show(output: ListOutput = "table") -> None:
+def show(watch: Watch = False, output: ListOutput = "table") -> None:
     """List the durable consumers: how far each is behind, whether it is stuck, what was given up for it."""
     from datetime import UTC, datetime
 
@@ -97,7 +104,7 @@ def show(output: ListOutput = "table") -> None:
 
     wanted = OBJECTS.read(output)
 
-    async def work(bus: "Bus", where: "AskTarget") -> int:
+    async def look(bus: "Bus", where: "AskTarget") -> int:
         dead, logins = await counts(bus), known_logins(_our_server(where))
         found = [
             messages.listed(state, dead.get(name, 0), login=None if logins is None else name in logins)
@@ -112,10 +119,10 @@ def show(output: ListOutput = "table") -> None:
         typer.echo(printed(listed, wanted))
         return 0
 
-    run(work)
+    run(lambda bus, where: watched(lambda: look(bus, where), watch=watch))
 
 
-def rotate(name: Name, password_file: PasswordFile = None, output: Output = "table") -> None:
+def rotate(name: Name, password_file: PasswordFile = None, dry_run: DryRun = False, output: Output = "table") -> None:
     """Give a team a new password; the old one ends at once, and connections that came with it."""
     from shared.core.bus.durable import wanted_durable
     from sublet.ask import run
@@ -129,6 +136,10 @@ def rotate(name: Name, password_file: PasswordFile = None, output: Output = "tab
         state = await _durables(bus).named(name)
         if state is None:
             raise _unknown(name)
+        if dry_run:
+            told = {"name": name, "password": dry("would be a new one; the old one would end at once")}
+            typer.echo(f"{name}: password {told['password']}" if wanted.is_table else document_text(told, wanted))
+            return 0
         login = give(name, _our_server(where), password_file, anew=True)
         document = messages.added(state.durable, "unchanged", (), login, where.nats_url)
         typer.echo(messages.added_lines(document) if wanted.is_table else document_text(document, wanted))
@@ -140,6 +151,7 @@ def rotate(name: Name, password_file: PasswordFile = None, output: Output = "tab
 def remove(
     name: Name,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
+    dry_run: DryRun = False,
     output: Output = "table",
 ) -> None:
     """Remove a team's login and durable consumer with its place in the stream; the events stay."""
@@ -155,6 +167,13 @@ def remove(
         has_login = server is not None and name in server.accounts.logins()
         if state is None and not has_login:
             raise _unknown(name)
+        if dry_run:
+            would: dict[str, Any] = {"name": name, "durable": state is not None, "login": has_login, "dry_run": True}
+            said = dry(
+                f"{name}: {_removed(would)} would be removed; {state.pending if state else 0} events wait for it"
+            )
+            typer.echo(said if wanted.is_table else document_text(would, wanted))
+            return 0
         _ask(name, state.pending if state else 0, yes=yes)
         if server is not None and has_login:
             server.set_login(name, None)

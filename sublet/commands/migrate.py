@@ -18,7 +18,7 @@ Files = Annotated[
 Kubeconfig = Annotated[Path | None, typer.Option(help="Which cluster; by default as kubectl, or that of this pod.")]
 Nodes = Annotated[list[str] | None, typer.Argument(metavar="NODE...", help="Names of nodes.")]
 Every = Annotated[bool, typer.Option("--all", help="Every node that is not there yet; ends at the first that fails.")]
-Apply = Annotated[bool, typer.Option("--apply", help="Do it; without, it is only said.")]
+Apply = Annotated[bool, typer.Option("--apply/--dry-run", help="Do it; without --apply it is only said.")]
 Wait = Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for each step of a node.")]
 Namespace = Annotated[str, typer.Option("--namespace", "-n", help="Where Sublet is in the cluster.")]
 TAKEOVER_HELP = """\

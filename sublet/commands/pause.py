@@ -4,6 +4,8 @@ from typing import Annotated
 
 import typer
 
+from sublet.terminal.dry_run import DryRun
+
 
 def register(app: typer.Typer) -> None:
     """Add both commands."""
@@ -16,6 +18,7 @@ def pause(
     for_how_long: Annotated[
         str, typer.Option("--for", metavar="DURATION", help="End by itself after 90s, 30m, 2h or 1d.")
     ] = "",
+    dry_run: DryRun = False,
 ) -> None:
     """Stop all evictions on this node, at once, until `sublet resume` or for a duration, by the clock of this machine.
 
@@ -25,18 +28,18 @@ def pause(
     """
     from datetime import UTC, datetime, timedelta
 
-    from sublet.host.brake import pull
+    from sublet.host.brake import pull, rehearse_pull
     from sublet.timespec import parse_duration_s
 
     end = datetime.now(UTC) + timedelta(seconds=parse_duration_s(for_how_long)) if for_how_long else None
-    _say(pull(reason, end))
+    _say(rehearse_pull(end) if dry_run else pull(reason, end))
 
 
-def resume() -> None:
+def resume(dry_run: DryRun = False) -> None:
     """Let this node evict again. Exit codes as those of `sublet pause`."""
-    from sublet.host.brake import release
+    from sublet.host.brake import rehearse_release, release
 
-    _say(release())
+    _say(rehearse_release() if dry_run else release())
 
 
 def _say(outcome: tuple[str, int]) -> None:

@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from sublet.completion.names import complete_plugin
+from sublet.terminal.dry_run import DryRun
 from sublet.terminal.formats import DOCUMENT
 
 Place = Annotated[Path, typer.Option("--in", help="Make its folder in this one.")]
@@ -19,12 +20,22 @@ def register(app: typer.Typer) -> None:
     app.add_typer(group, name="plugin")
 
 
-def new(name: Annotated[str, typer.Argument(help="Its name in the settings.")], place: Place = Path()) -> None:
+def new(
+    name: Annotated[str, typer.Argument(help="Its name in the settings.")],
+    place: Place = Path(),
+    dry_run: DryRun = False,
+) -> None:
     """Start a plugin in a wheel of its own: a folder with a template that works, and its project file."""
     from sublet.laws.extension import PLUGIN
-    from sublet.laws.start import start_extension
+    from sublet.laws.start import StartedExtension
+    from sublet.terminal.dry_run import dry
 
-    folder, module = start_extension(PLUGIN, name, place)
+    started = StartedExtension(PLUGIN, name, place)
+    if dry_run:
+        for file in started.files():
+            typer.echo(dry(f"{file} would be written"))
+        return
+    folder, module = started.write()
     typer.echo(f"{module} is a plugin that works; change it, then:")
     typer.echo(f"    sublet plugin test {module}")
     typer.echo(f"    pip install {folder}")

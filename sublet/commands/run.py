@@ -8,6 +8,8 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from sublet.terminal.dry_run import DryRun
+
 
 def register(app: typer.Typer) -> None:
     """Add the command."""
@@ -37,7 +39,7 @@ def run(
     ] = False,
     pool: Annotated[str, typer.Option(help="shared: the named pool to run in.")] = "",
     name: Annotated[str | None, typer.Option(help="Name of the pod; made from the command if left out.")] = None,
-    namespace: Annotated[str, typer.Option("--namespace", "-n")] = "default",
+    namespace: Annotated[str, typer.Option("--namespace", "-n", help="Namespace of the pod.")] = "default",
     env: Annotated[list[str] | None, typer.Option("--env", "-e", metavar="K=V", help="Add to the environment.")] = None,
     user: Annotated[
         str, typer.Option(metavar="NAME|UID[:GID]", help="As whom it runs; by default who called sudo, else you.")
@@ -50,6 +52,7 @@ def run(
     memory_load: Annotated[
         str, typer.Option(help="Simulated machine: the memory it holds, 512Mi or ramp:64Mi..2Gi:60s.")
     ] = "",
+    dry_run: DryRun = False,
 ) -> None:
     """Run a command as a pod: a real process in its own cgroup.
 
@@ -75,6 +78,7 @@ def run(
     from sublet.pods.admission import admit
     from sublet.pods.offer import warn_over_offer
     from sublet.pods.taints import require_untainted
+    from sublet.terminal.dry_run import dry
     from sublet.terminal.stderr import print_error
 
     try:
@@ -95,6 +99,9 @@ def run(
         require_playable(runtime, [record], print_error)
         require_untainted(runtime, [record])
         admit([record], print_error)
+        if dry_run:
+            typer.echo(dry(f"pod/{record.pod.name} would be started"))
+            return
         if not detach and not runtime.simulated:
             runtime.become(record, user=runs_as)
         runtime.start(record, env=os.environ, user=runs_as)

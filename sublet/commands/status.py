@@ -1,12 +1,16 @@
 """`sublet status`: the node on one screen, or a cluster in one line a node."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from sublet.cluster.options import ClusterOption, KubeconfigOption, SystemOption, cluster_meant
 from sublet.terminal.formats import OBJECTS, ObjectList, OutputFormat, document_text, printed
+from sublet.terminal.watch import Watch, watched
+
+if TYPE_CHECKING:
+    from shared.adapters.kube.client import Kube
 
 
 def register(app: typer.Typer) -> None:
@@ -15,6 +19,7 @@ def register(app: typer.Typer) -> None:
 
 
 def status(
+    watch: Watch = False,
     output: Annotated[str, OBJECTS.option] = "table",
     cluster: ClusterOption = False,
     kubeconfig: KubeconfigOption = None,
@@ -28,7 +33,7 @@ def status(
     """
     wanted = OBJECTS.read(output)
     if cluster_meant(cluster, kubeconfig):
-        _show_cluster(kubeconfig, system, wanted)
+        _show_cluster(kubeconfig, system, wanted, watch=watch)
         return
 
     from shared.ports import Bus
@@ -58,15 +63,20 @@ def status(
             return NOT_THERE
         return OK if headline(facts).ready else FAILED
 
-    run(show)
+    run(lambda bus, where: watched(lambda: show(bus, where), watch=watch))
 
 
-def _show_cluster(kubeconfig: Path | None, namespace: str, wanted: OutputFormat) -> None:
+def _show_cluster(kubeconfig: Path | None, namespace: str, wanted: OutputFormat, *, watch: bool) -> None:
     from shared.adapters.clock import SystemClock
     from sublet.cluster.options import ask_cluster
     from sublet.cluster.reading import read_cluster
     from sublet.views.cluster import table as view
 
-    reading = ask_cluster(kubeconfig, lambda kube: read_cluster(kube, SystemClock(), namespace))
-    names = tuple(f"node/{row['node']}" for row in view.node_rows(reading))
-    typer.echo(printed(ObjectList(names, lambda _wide: view.render(reading), lambda: view.as_json(reading)), wanted))
+    async def look(kube: "Kube") -> int:
+        reading = await read_cluster(kube, SystemClock(), namespace)
+        names = tuple(f"node/{row['node']}" for row in view.node_rows(reading))
+        listed = ObjectList(names, lambda _wide: view.render(reading), lambda: view.as_json(reading))
+        typer.echo(printed(listed, wanted))
+        return 0
+
+    ask_cluster(kubeconfig, lambda kube: watched(lambda: look(kube), watch=watch))

@@ -12,10 +12,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from sublet.exit_codes import FAILED, code_of
+from sublet.terminal.dry_run import DryRun
 from sublet.terminal.stderr import print_error
 
 if TYPE_CHECKING:
+    from shared.settings import CommonSettings
     from sublet.host.session import Session
+    from sublet.sim.live.chosen import ChosenScenario
 
 
 def register(app: typer.Typer) -> None:
@@ -55,6 +58,7 @@ def up(
         bool, typer.Option("--page", help="Serve the live page on loopback; its address is printed.")
     ] = False,
     forget: Annotated[bool, typer.Option(help="At the end remove the history of evictions too.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Start NATS and the six services on this machine. Ctrl-C stops them and leaves the machine as it was."""
     import asyncio
@@ -67,6 +71,12 @@ def up(
     url = _url(nats_url, nats_url_file)
     if url:
         require_server_url(url)
+    if dry_run:
+        from sublet.host.rehearsal import rehearse_up
+
+        common, chosen, _ = _settings_at_start(over, (scenario, speed))
+        typer.echo(rehearse_up(common, url, nats_port, chosen.about))
+        return
     begin = partial(
         Session,
         nats_url=url or None,
@@ -94,29 +104,41 @@ def _url(text: str, file: Path | None) -> str:
         raise SystemExit(code_of(error)) from error
 
 
+def _settings_at_start(
+    over: dict[str, Any], scenario: tuple[str, float]
+) -> "tuple[CommonSettings, ChosenScenario, bool]":
+    """The settings with `over` before them, what is played, and whether the machine is simulated by default.
+
+    Raises:
+        SubletError: settings or scenario cannot be used.
+    """
+    from shared.settings import common_settings, merge, raw_settings
+    from sublet.sim.live.chosen import choose_scenario
+    from sublet.validation.findings import validate_settings
+    from sublet.validation.given import given_settings
+
+    # Before anything is started: a service that refuses its settings would only say so in its log, again and again.
+    validate_settings(given_settings(os.environ)).require_valid()
+    raw = raw_settings()
+    by_itself = "substrate" not in over and "substrate" not in raw and os.geteuid() != 0
+    common = common_settings(merge(raw, {"substrate": "sim"} if by_itself else over))
+    return common, choose_scenario(common.substrate, *scenario, os.environ), by_itself
+
+
 async def _up(over: dict[str, Any], begin: "Callable[..., Session]", scenario: tuple[str, float] = ("", 1.0)) -> int:
     """Run a session until it is stopped; `over` goes before the settings, `scenario` is a name and a speed."""
     import asyncio
 
     from shared.adapters.process import UMASK
     from shared.errors import SubletError
-    from shared.settings import common_settings, merge, raw_settings
     from shared.telemetry import setup_logging
-    from sublet.sim.live.chosen import choose_scenario
-    from sublet.validation.findings import validate_settings
-    from sublet.validation.given import given_settings
 
     os.umask(UMASK)
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
-        # Before anything is started: a service that refuses its settings would only say so in its log, again and again.
-        validate_settings(given_settings(os.environ)).require_valid()
-        raw = raw_settings()
-        by_itself = "substrate" not in over and "substrate" not in raw and os.geteuid() != 0
-        common = common_settings(merge(raw, {"substrate": "sim"} if by_itself else over))
-        chosen = choose_scenario(common.substrate, *scenario, os.environ)
+        common, chosen, by_itself = _settings_at_start(over, scenario)
         setup_logging("up", common.node, as_json=False, level="warning")
         if common.substrate == "sim" and str(common.host_root) == "/":
             common = common.model_copy(update={"host_root": common.state_dir / "simhost"})
@@ -177,11 +199,13 @@ def _banner(about: str, *, by_itself: bool, well: bool) -> Iterator[str]:
 
 def down(
     forget: Annotated[bool, typer.Option(help="Remove the history of evictions too.")] = False,
+    dry_run: DryRun = False,
 ) -> None:
     """Clean up after a `sublet up` that was killed: end its pods, remove its cgroups and state."""
     from shared.errors import SubletError
     from shared.settings import common_settings, raw_settings
     from sublet.host.preflight import require_fit, take_host
+    from sublet.host.rehearsal import rehearse_down
     from sublet.host.session import POD_GRACE_S
     from sublet.host.teardown import remove_groups
     from sublet.state.claim import claim_state
@@ -189,6 +213,9 @@ def down(
     try:
         common = common_settings(raw_settings())
         require_fit(common)
+        if dry_run:
+            typer.echo(rehearse_down(common, forget=forget))
+            return
         folder = claim_state(common.state_dir, typer.echo)
         try:
             held = take_host(common)  # a Sublet that is up with another state folder has these groups

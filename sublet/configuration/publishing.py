@@ -19,6 +19,7 @@ from sublet.config_file import own_config_file
 from sublet.configuration.difference import Difference
 from sublet.configuration.revisions import read_in_force
 from sublet.exit_codes import FAILED, OK
+from sublet.terminal.dry_run import dry
 from sublet.terminal.stderr import print_error
 from sublet.views.answer_shapes import well_shaped
 
@@ -35,10 +36,14 @@ class Wanted:
     name: str
     yes: bool = False
     """Whether it may take away what is set without a question."""
+    dry_run: bool = False
+    """Whether nothing is to be written."""
 
 
 async def publish(bus: Bus, where: AskTarget, wanted: Wanted) -> int:
     """Write the file that central reads, and wait until its revision is there; the exit code.
+
+    A dry run ends where the file would be written, with what would change.
 
     Raises:
         Unavailable: central does not answer.
@@ -51,7 +56,11 @@ async def publish(bus: Bus, where: AskTarget, wanted: Wanted) -> int:
         raise Unavailable(f"central of {where.node} does not answer: see `sublet status`")
     refuse_other_file(goal, central)
     in_force = await read_in_force(bus)
-    require_consent(Difference(in_force.document or {}, wanted.document), f"revision {in_force.number}", wanted)
+    difference = Difference(in_force.document or {}, wanted.document)
+    if wanted.dry_run:
+        typer.echo(_rehearsed(difference, in_force.number, wanted, goal))
+        return OK
+    require_consent(difference, f"revision {in_force.number}", wanted)
     _put(goal, wanted.text)
     try:
         typer.echo(f"configuration revision {await _published(bus, value)} is published")
@@ -59,6 +68,14 @@ async def publish(bus: Bus, where: AskTarget, wanted: Wanted) -> int:
         print_error(f"{goal} is written, but central has not published it yet: see `sublet status`")
         return FAILED
     return OK
+
+
+def _rehearsed(difference: Difference, in_force: int, wanted: Wanted, goal: Path) -> str:
+    if difference.empty:
+        return dry(f"{wanted.name} says what revision {in_force} says: nothing would change")
+    changes = difference.text(f"revision {in_force}", wanted.name).rstrip("\n")
+    asked = "after a question, " if difference.needs_consent and not wanted.yes else ""
+    return f"{changes}\n{dry(f'{asked}{goal} would be written and published as a revision')}"
 
 
 def require_consent(difference: Difference, in_force: str, wanted: Wanted) -> None:

@@ -8,8 +8,9 @@ from shared.contracts.bus.subjects import CONFIG_BUCKET, CONFIG_STREAM, GLOBAL_C
 from shared.errors import Refused
 from shared.ports import Bus, Received
 from sublet.ask import read_answer
+from sublet.configuration.difference import Difference
 from sublet.exit_codes import NO_SUCH_OBJECT
-from sublet.output import printable
+from sublet.output import columns, printable
 
 _HEADER_CHARACTERS = 200
 
@@ -51,6 +52,20 @@ async def read_in_force(bus: Bus) -> Revision:
     if entry is None or entry.value is None:
         return NOTHING
     return Revision(entry.revision, read_answer(entry.value))
+
+
+def revisions_table(revisions: Sequence[Revision], *, wide: bool) -> str:
+    """Revisions as a table; `wide`: how many values each sets."""
+    header = ("REVISION", "AT", "BY", "SECTIONS")
+    rows = [
+        (str(one.number), one.at, one.by, ", ".join(one.document or ()), *([_values_of(one)] if wide else ()))
+        for one in revisions
+    ]
+    return columns((*header, "VALUES") if wide else header, rows)
+
+
+def _values_of(one: Revision) -> str:
+    return "" if one.document is None else str(len(Difference({}, one.document).rows()))
 
 
 def find_revision(revisions: Sequence[Revision], number: int) -> Mapping[str, Any]:

@@ -10,6 +10,7 @@ from sublet.ask import NOT_THERE, ask, connected, target
 from sublet.exit_codes import FAILED, OK
 from sublet.instance import writable_settings
 from sublet.output import printable
+from sublet.terminal.dry_run import dry
 from sublet.views.facts import read
 
 CONDITION = "EvictionsPaused"
@@ -42,6 +43,33 @@ def pull(reason: str, until: datetime | None = None) -> Outcome:
 def _end(until: datetime | None) -> str:
     by_hand = "go on with: sublet resume"
     return by_hand if until is None else f"they go on by themselves at {until:%Y-%m-%d %H:%M:%S %Z}, or {by_hand}"
+
+
+def rehearse_pull(until: datetime | None = None) -> Outcome:
+    """What `pull` would do now: the file it writes, and whether the evictor is there to see it. Writes nothing.
+
+    Raises:
+        Unfit: as `pull`.
+    """
+    brake = PauseFile(writable_settings().state_dir)
+    state = "would stay paused" if brake.why() else "would be paused"
+    return _rehearsed(f"{brake.path} would be written, evictions {state}; {_end(until)}")
+
+
+def rehearse_release() -> Outcome:
+    """What `release` would do now. Removes nothing.
+
+    Raises:
+        Unfit: as `release`.
+    """
+    brake = PauseFile(writable_settings().state_dir)
+    change = "would be removed, evictions would go on" if brake.why() else "is not there, nothing would change"
+    return _rehearsed(f"{brake.path} {change}")
+
+
+def _rehearsed(words: str) -> Outcome:
+    _, paused, why = _asked()
+    return dry(words if paused is not None else f"{words}; {why}"), OK if paused is not None else NOT_THERE
 
 
 def release() -> Outcome:

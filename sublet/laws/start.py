@@ -3,6 +3,7 @@
 import ast
 import inspect
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,33 +32,54 @@ py-modules = ["{module}"]
 """
 
 
-def start_extension(kind: ExtensionKind[Any], name: str, place: Path) -> tuple[Path, Path]:
-    """Write a project of two files into a new folder; the folder and the module.
+@dataclass(frozen=True, slots=True)
+class StartedExtension:
+    """A project of two files around an extension of this name, for a folder of its own in `place`."""
 
-    Raises:
-        Refused: the name cannot be one, or the folder is there or cannot be made.
-    """
-    noun, dashed = kind.registry.noun, name.replace("_", "-")
-    if not NAME.fullmatch(name):
-        raise Refused(
-            f"{noun} {name!r}: want up to 40 of a-z, 0-9 and _, a letter first, such as 'halfway'", reason="name"
-        )
-    # A file of ours comes before a wheel of the same name: it would never be asked.
-    if name in kind.registry.known():
-        raise Refused(f"{noun} {name!r}: Sublet has one of this name itself; choose another", reason="name")
-    folder, module = place / f"sublet-{noun}-{dashed}", f"sublet_{noun}_{name}"
-    project = PROJECT.format(
-        noun=noun, dashed=dashed, name=name, group=kind.registry.group, module=module,
-        attribute=kind.registry.attribute,
-    )  # fmt: skip
-    file = folder / f"{module}.py"
-    try:
-        folder.mkdir()
-        file.write_text(_module(kind, name, dashed), encoding="utf-8")
-        (folder / "pyproject.toml").write_text(project, encoding="utf-8")
-    except OSError as error:
-        raise Refused(f"folder {folder}: {os_reason(error)}; name another with --in", reason="folder") from error
-    return folder, file
+    kind: ExtensionKind[Any]
+    name: str
+    place: Path
+
+    def files(self) -> tuple[Path, Path]:
+        """The module and the project file, neither of which is there yet.
+
+        Raises:
+            Refused: the name cannot be one, or the folder is there.
+        """
+        noun, dashed = self.kind.registry.noun, self.name.replace("_", "-")
+        if not NAME.fullmatch(self.name):
+            raise Refused(
+                f"{noun} {self.name!r}: want up to 40 of a-z, 0-9 and _, a letter first, such as 'halfway'",
+                reason="name",
+            )
+        # A file of ours comes before a wheel of the same name: it would never be asked.
+        if self.name in self.kind.registry.known():
+            raise Refused(f"{noun} {self.name!r}: Sublet has one of this name itself; choose another", reason="name")
+        folder = self.place / f"sublet-{noun}-{dashed}"
+        if folder.exists():
+            raise Refused(f"folder {folder}: file exists; name another with --in", reason="folder")
+        return folder / f"sublet_{noun}_{self.name}.py", folder / "pyproject.toml"
+
+    def write(self) -> tuple[Path, Path]:
+        """Write the project; the folder and the module.
+
+        Raises:
+            Refused: as `files`, or the folder cannot be made.
+        """
+        module, project = self.files()
+        registry, dashed = self.kind.registry, self.name.replace("_", "-")
+        text = PROJECT.format(
+            noun=registry.noun, dashed=dashed, name=self.name, group=registry.group, module=module.stem,
+            attribute=registry.attribute,
+        )  # fmt: skip
+        folder = module.parent
+        try:
+            folder.mkdir()
+            module.write_text(_module(self.kind, self.name, dashed), encoding="utf-8")
+            project.write_text(text, encoding="utf-8")
+        except OSError as error:
+            raise Refused(f"folder {folder}: {os_reason(error)}; name another with --in", reason="folder") from error
+        return folder, module
 
 
 def _module(kind: ExtensionKind[Any], name: str, dashed: str) -> str:

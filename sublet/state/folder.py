@@ -113,14 +113,29 @@ class StateFolder:
 
 def remove_state(path: Path, *, forget: bool) -> None:
     """Remove our own files that do not outlive a stop, and our own taints; with `forget` the history too."""
-    _remove(path, _names(path), {Until.STOP, Until.FORGOTTEN, Until.UNINSTALLED} if forget else {Until.STOP})
+    _remove(path, _names(path), _ended(forget))
     if (path / TAINTS).is_file():
         TaintFile(path).remove_ours()
+
+
+def removed_names(path: Path, *, forget: bool) -> list[str]:
+    """The names that `remove_state` would remove."""
+    return [name for name, is_folder in _kinds(path, _names(path)) if _goes(name, _ended(forget), is_folder=is_folder)]
 
 
 def remove_what_was_learned(path: Path) -> None:
     """Remove what goes with an installation on a cluster's node; the history of evictions and pods stays."""
     _remove(path, _names(path), {Until.UNINSTALLED})
+
+
+def _ended(forget: bool) -> set[Until]:
+    return {Until.STOP, Until.FORGOTTEN, Until.UNINSTALLED} if forget else {Until.STOP}
+
+
+def _goes(name: str, until: set[Until], *, is_folder: bool) -> bool:
+    own = known(name)
+    # The lock's own file stays until `release`: without it a second start could come in the middle.
+    return own is not None and own.until in until and own.folder is is_folder and name != _LOCK
 
 
 def _names(path: Path) -> list[str]:
@@ -190,9 +205,7 @@ def _locked(path: Path) -> IO[str]:
 def _remove(path: Path, names: Iterable[str], until: set[Until]) -> None:
     """Remove those of the names that are ours, of the kind that we make, and not meant to stay longer."""
     for name, is_folder in _kinds(path, names):
-        own = known(name)
-        # The lock's own file stays until `release`: without it a second start could come in the middle.
-        if own is None or own.until not in until or own.folder is not is_folder or name == _LOCK:
+        if not _goes(name, until, is_folder=is_folder):
             continue
         if is_folder:
             shutil.rmtree(path / name, ignore_errors=True)

@@ -1,5 +1,6 @@
 """What an uninstall takes out of a cluster: all that reporter, evictor and central have put there, and nothing else."""
 
+import copy
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
@@ -18,7 +19,8 @@ from shared.contracts.kube.taint import Taint
 from shared.contracts.pod import TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY
 from shared.core.api_kind import CNCS, CNRS, NODE_METRICS, NODE_SLOS, NODES, PODS
 from shared.errors import Unavailable
-from sublet.cluster.uninstall import uninstall_from_cluster
+from sublet.cluster.rehearsed import RehearsedKube
+from sublet.cluster.uninstall import clear_cluster, uninstall_from_cluster
 
 FOREIGN = {"key": "example.org/mine", "effect": "NoSchedule"}
 SYSTEM = "sublet-system"
@@ -143,3 +145,17 @@ async def test_tide_pools_let_go_of_their_nodes_and_are_let_go_of(api: Api) -> N
         assert (node["metadata"]["labels"], node["spec"].get("taints")) == ({"pool": "green"}, left)
         assert not node["metadata"].get("annotations")
     assert api.objects[POOLS.path("green")]["metadata"]["finalizers"] == ["example.org/mine"]
+
+
+class RehearsedFake(RehearsedKube, FakeKube):
+    """A dry run without a wire."""
+
+
+async def test_a_dry_run_says_the_same_and_sends_nothing_that_stays(api: Api) -> None:
+    before, said = copy.deepcopy(api.objects), list[str]()
+    await clear_cluster(RehearsedFake(api), SYSTEM, said.append)
+    assert api.objects == before
+    assert said
+    real: list[str] = []
+    await clear_cluster(FakeKube(api), SYSTEM, real.append)
+    assert (said, api.objects == before) == (real, False)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from wrong_inputs import Row, application, machine, refused, row
+from wrong_inputs import Row, application, leaf_commands, machine, refused, row
 
 USAGE = [
     row("nope", 2, "no command 'nope'|sublet --help"),
@@ -142,6 +142,40 @@ USAGE = [
     row("config explain qrm.mode -o csv", 2, "--output 'csv': want table, json, yaml or jsonpath=TEMPLATE"),
     row("policy test canonical -o csv", 2, "want table, json, yaml or jsonpath=TEMPLATE"),
     row("config apply", 2, "--file is missing"),
+    row("config apply -f nope.yaml --dry-run", 2, "nope.yaml: no such file"),
+    row("config rollback 0 --dry-run", 2, "REVISION '0': want a whole number of 1 or more"),
+    row("config schema --of nope", 2, "--of 'nope': want configuration or settings"),
+    row("config slo", 2, "want a ConfigMap (--file, and --labels) or a node (--node)"),
+    row("config slo -f nope.yaml", 2, "nope.yaml: no such file"),
+    row("nodes --sort colour", 2, "colour"),
+    row("nodes --every 0", 2, "--every 0: want 1 to 3600 s"),
+    row("nodes -l 'a b'", 2, "a b"),
+    row("recommend nope.gz", 2, "nope.gz"),
+    row("bench fleet --nodes 0", 2, "0"),
+    row("bench fleet --period x", 2, "--period 'x': want a number"),
+    row("bench flet", 2, "did you mean 'fleet'?"),
+    row("migrate katalyst install --kubeconfig nope", 2, "--kubeconfig nope: no such file"),
+    row("migrate katalyst takeover", 2, "name nodes, or say --all"),
+    row("migrate katalyst back n1 --all", 2, "name nodes, or say --all"),
+    row("migrate koordinator install --kubeconfig nope", 2, "--kubeconfig nope: no such file"),
+    row("migrate koordinator compare --for soon", 2, "'soon'"),
+    row("migrate koordinator back", 2, "name nodes, or say --all"),
+    row("config history -o wid", 2, "did you mean 'wide'?"),
+    row("config status --wach", 2, "did you mean '--watch'?"),
+    row("consumers add 'a b' --dry-run", 2, "consumer name 'a b'"),
+    row("consumers rotate a.b --dry-run", 2, "consumer name 'a.b'"),
+    row("consumers remove '' --dry-run", 2, "consumer name ''"),
+    row("consumers list --watch yes", 2, "'yes' is one word too many"),
+    row("pause --dryrun", 2, "did you mean '--dry-run'?"),
+    row("pause --for soon --dry-run", 2, "'soon'"),
+    row("resume --dry", 2, "no option '--dry'"),
+    row("policy new Half --dry-run", 2, "policy 'Half': want up to 40 of a-z"),
+    row("plugin new 1st --dry-run", 2, "plugin '1st': want up to 40 of a-z"),
+    row("sim quickstart -o name", 2, "-o name is for --list"),
+    row("uninstall --dry-run", 2, "say from where: --kubernetes"),
+    row("uninstall --kubernetes --only nope --dry-run", 2, "there is no part 'nope'"),
+    row("up --dry-run --scenario nope --substrate sim", 2, "nope"),
+    row("migrate koordinator takeover --dry-run", 2, "name nodes, or say --all"),
     row("migrate koordinator pla", 2, "no command 'pla' (did you mean 'plan'?)|sublet migrate koordinator --help"),
     row("migrate koordlet plan", 2, "no command 'koordlet' (did you mean 'koordinator'?)|sublet migrate --help"),
     row("migrate koordinator plan", 3, "no cluster is known|--kubeconfig FILE"),
@@ -199,7 +233,7 @@ FILES_GIVEN = [
     row("sim folder", 2, "scenario 'folder': no such file"),
     row("sim ../../etc/passwd", 2, "no such file; built in"),
     row("sim binary.yaml", 2, "scenario binary.yaml: not UTF-8 text"),
-    row("sim quickstart -o xml", 2, "--output 'xml': want table, json, yaml or jsonpath=TEMPLATE"),
+    row("sim quickstart -o xml", 2, "--output 'xml': want table, wide, name, json, yaml or jsonpath=TEMPLATE"),
     row("sim quickstart memory", 2, "'memory' is one word too many"),
     row("replay", 2, "FILE... is missing"),
     row("replay nope.csv", 2, "nope.csv: no such file or directory"),
@@ -287,3 +321,17 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 def test_what_is_wrong_is_said_in_one_line_and_nothing_is_done(app: typer.Typer, folder: Path, wrong: Row) -> None:
     answer = refused(app, folder, wrong)
     assert answer.err.count("\n") == 1, answer
+
+
+LEAST_ROWS = 150
+WITH_TABLES_OF_THEIR_OWN = {"run", "apply", "get", "describe", "logs", "delete"}
+"""See test_wrong_pods.py."""
+NOT_TYPED = {"node", "leave"}
+"""What the agent's pod runs."""
+
+
+def test_no_command_is_left_out(app: typer.Typer) -> None:
+    rows = {wrong.typed for wrong in (*USAGE, *FILES_GIVEN)}
+    assert len(rows) >= LEAST_ROWS
+    missed = {name for name in leaf_commands(app) if not any(f"{typed} ".startswith(f"{name} ") for typed in rows)}
+    assert missed - WITH_TABLES_OF_THEIR_OWN == NOT_TYPED
