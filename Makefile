@@ -13,7 +13,7 @@ VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image bench bench-kubernetes bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image dist licenses release test-dist bench bench-kubernetes bench-pod-start schemas settings clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -147,6 +147,11 @@ audit: $(SUPPLY)/.ready  ## look every pinned package up among the known vulnera
 sbom: $(SUPPLY)/.ready   ## what is in the image, as CycloneDX: out/sbom.json
 	cat requirements/run.txt requirements/kube.txt | $(SUPPLY)/bin/cyclonedx-py requirements --output-reproducible --of JSON -o out/sbom.json -
 
+HELM ?= $(lastword helm $(wildcard $(HOME)/.cache/sublet-kubernetes/programs/helm-*))
+
+dist: $(STAMP)           ## wheel, source distribution, manual pages, chart and Debian package into dist, with checksums; PARTS="python debian" for some
+	PYTHONPATH=. HELM=$(HELM) $(BIN)/python -m deploy.artifacts $(PARTS)
+
 image:                   ## build the image sublet:VERSION, which says which commit it is of
 	docker build --file deploy/Dockerfile --build-arg REVISION=$(REVISION) --tag sublet:$(VERSION) .
 
@@ -174,4 +179,4 @@ settings: $(STAMP)       ## write docs/settings.md and docs/metrics.md anew from
 KEEP_WHAT_IS_WRITTEN = PYTHONPATH=.:tests/unit/released:tests/unit/contracts $(BIN)/python -m released_folders
 
 clean:
-	rm -rf $(VENV) out .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) out dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -132,9 +132,11 @@ async def _up(over: dict[str, Any], begin: "Callable[..., Session]", scenario: t
     from shared.adapters.process import UMASK
     from shared.errors import SubletError
     from shared.telemetry import setup_logging
+    from sublet.host.systemd import systemd_of
 
     os.umask(UMASK)
-    stop = asyncio.Event()
+    systemd = systemd_of(os.environ)
+    stop, _alive = asyncio.Event(), asyncio.ensure_future(systemd.keep_alive())
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     try:
@@ -162,6 +164,7 @@ async def _up(over: dict[str, Any], begin: "Callable[..., Session]", scenario: t
         typer.echo(line)
     if session.page_url:
         typer.echo(f"Live page: {session.page_url}")
+    systemd.ready("up" if not session.unwell else "not every service is well: sublet status")
     fault = asyncio.ensure_future(session.fault())
     await asyncio.wait({fault, asyncio.ensure_future(stop.wait())}, return_when=asyncio.FIRST_COMPLETED)
     if not stop.is_set():
@@ -171,6 +174,7 @@ async def _up(over: dict[str, Any], begin: "Callable[..., Session]", scenario: t
             "sublet down"
         )
         return FAILED
+    systemd.stopping()
     left = await session.stop()
     if left:
         print_error(f"could not remove {', '.join(left)}; look for processes there, then: sublet down")
