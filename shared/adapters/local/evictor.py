@@ -30,8 +30,12 @@ _FIRST_POLL_S, _LONGEST_POLL_S = 0.01, 0.25
 class LocalEvictor:
     """The EvictionActuator of the host. It works without the process that watches the pod, which may be dead."""
 
-    def __init__(self, state_dir: Path, cgroups: Cgroups, clock: Clock, *, top: str = ROOT) -> None:
+    def __init__(
+        self, state_dir: Path, cgroups: Cgroups, clock: Clock, *, top: str = ROOT, reason: str = EVICTED
+    ) -> None:
+        """`reason` is stored with each pod that is ended, for its owner."""
         self._pods, self._cgroups, self._clock, self._top = LocalPods(state_dir), cgroups, clock, top
+        self._reason = reason
         self._deadlines: dict[str, float] = {}
         self._endings: dict[str, asyncio.Task[None]] = {}
 
@@ -57,13 +61,12 @@ class LocalEvictor:
         grace_s: float,
         dry_run: bool = False,
         why: str = "",
-        reason: str = EVICTED,
         last_check: Callable[[], None] = lambda: None,
     ) -> ActionResult:
         """Send TERM to every process now, KILL to what is left after the grace; return at once.
 
-        A repeated call continues the same ending, with the earlier of both deadlines, also after a restart. `reason`
-        and `why` are stored with the pod for its owner.
+        A repeated call continues the same ending, with the earlier of both deadlines, also after a restart. `why` is
+        stored with the pod for its owner.
         """
         standing = await self.lookup(pod)
         if standing == "unknown":
@@ -78,7 +81,7 @@ class LocalEvictor:
         last_check()
         try:
             # The mark before the first signal: from here on no container of the pod starts.
-            self._pods.mark_terminating(pod.uid, grace_s, reason, why)
+            self._pods.mark_terminating(pod.uid, grace_s, self._reason, why)
             stored = self._pods.get(pod.uid)
         except Unavailable as error:
             return ActionResult("failed", str(error))

@@ -137,8 +137,8 @@ class Runtime:
         if self.simulated:
             await self._end_simulated(stored, grace_s, reason, why)
             return
-        evictor = LocalEvictor(self.common.state_dir, self.cgroups, SystemClock(), top=self.top)
-        result = await evictor.evict(pod, grace_s=grace_s, reason=reason, why=why)
+        evictor = LocalEvictor(self.common.state_dir, self.cgroups, SystemClock(), top=self.top, reason=reason)
+        result = await evictor.evict(pod, grace_s=grace_s, why=why)
         if result.outcome == "failed":
             raise Unavailable(result.detail)
         # Both: the evictor ends processes, and the watcher, which is their parent, then writes down exit codes.
