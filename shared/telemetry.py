@@ -52,6 +52,9 @@ CONFIG_REFUSED_REVISION = Gauge(
     "Revision that a service refuses; 0: none.",
     ["service"],
 )
+HEARTBEATS_BEHIND = Gauge(
+    "sublet_central_heartbeats_behind_seconds", "How late central reads what nodes send, by its own probe behind them."
+)
 CONFIG_NODES = Gauge("sublet_central_config_nodes", "Nodes by what became of the newest configuration.", ["state"])
 CONFIG_REFUSED = Counter("sublet_config_refused_total", "Dynamic configurations refused.", ["service"])
 

@@ -5,6 +5,7 @@ Only central creates streams and writes the bucket.
 """
 
 import asyncio
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -42,7 +43,7 @@ from shared.contracts.bus.subjects import probe_subject, state_subject
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.core.log_limit import LogLimit
-from shared.errors import Refused
+from shared.errors import Refused, Unavailable
 from shared.ports import Received, Subscription
 from shared.settings import check, merge
 from shared.wire import SAID_CHARACTERS
@@ -51,6 +52,9 @@ log = structlog.get_logger()
 
 MAKE_ROOM_S = 0.5
 """A flood at the speed of a fast disk does not fill the free part of a stream in that time."""
+BEHIND_S = 3.0
+"""A central that reads later than that has too little CPU; its hub cuts it off after 10 s without reading."""
+MOST_PROBES = 100
 LISTED_NODES = 200  # of the nodes that are not ready, in the answer to `ask`: it must fit one message
 
 
@@ -60,6 +64,7 @@ class CentralApp:
     def __init__(self, context: Context, ports: CentralPorts, settings: CentralSettings) -> None:
         self._wire, self._clock = context.wire, context.clock
         self._streams, self._cluster, self._logins = ports.streams, ports.cluster, ports.logins
+        self._heartbeat_bus = ports.heartbeats
         self._settings = settings
         self._config = GlobalConfig(ports.config_text, context.wire, context.clock)
         self._static = dict(context.raw.get(NAME) or {})
@@ -68,6 +73,9 @@ class CentralApp:
         self._log_limit = LogLimit()
         self._config_news = NodeRate(CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST)
         self._probe = BusProbe()
+        self._probe_numbers, self._probes_sent = itertools.count(), dict[bytes, float]()
+        self._behind_s = 0.0
+        """How late central reads what nodes send, by the newest probe that came back."""
         self._assessment = Assessment()
         self._placed: Mapping[str, NodeSeen] | None = None
         self._places = Places()
@@ -78,12 +86,8 @@ class CentralApp:
 
     async def run(self) -> None:
         """Work until cancelled."""
-        bus = self._wire.bus
-        self._subscriptions += [
-            await bus.subscribe(state_subject(Readiness, "*"), self._hear_node),
-            await bus.subscribe(probe_subject(self._wire.boot_id), self._hear_probe),
-        ]
         async with asyncio.TaskGroup() as group:
+            group.create_task(self._hear_forever())
             group.create_task(self._ensure_streams_forever())
             group.create_task(self._make_room_forever())
             group.create_task(self._configure_forever())
@@ -93,6 +97,22 @@ class CentralApp:
                 group.create_task(self._cluster.run(self._begin_to_lead))
             if self._logins is not None:
                 group.create_task(self._logins.run())
+
+    async def _hear_forever(self) -> None:
+        """Hear the nodes, and the probe behind what they send.
+
+        In a cluster this is a connection of its own. On a machine that leaves central too little CPU heartbeats pile
+        up, until the hub ends the connection of a slow consumer; questions and configuration must not wait behind them.
+
+        Raises:
+            Unavailable: that connection is closed permanently; the process ends, and its parent restarts it.
+        """
+        bus = self._wire.bus if self._heartbeat_bus is None else await self._heartbeat_bus.get()
+        self._subscriptions += [
+            await bus.subscribe(state_subject(Readiness, "*"), self._hear_node),
+            await bus.subscribe(probe_subject(self._wire.boot_id), self._hear_probe),
+        ]
+        raise Unavailable(f"the connection for heartbeats is closed: {await bus.wait_closed()}", reason="closed")
 
     @property
     def _leading(self) -> bool:
@@ -140,13 +160,22 @@ class CentralApp:
             return "too_many_nodes"
         return "" if self._heartbeats.admit(token, now_s) else "too_often"
 
-    def _hear_probe(self, _received: Received) -> None:
+    def _hear_probe(self, received: Received) -> None:
+        sent_at_s = self._probes_sent.get(received.data)
+        if sent_at_s is not None:
+            # The probe comes behind all heartbeats before it: so late is what central reads.
+            self._behind_s = self._clock.monotonic() - sent_at_s
+            telemetry.HEARTBEATS_BEHIND.set(self._behind_s)
         self._probe = self._probe.returned(self._clock.monotonic(), self._settings.rules)
 
     async def _probe_forever(self) -> None:
         while True:
+            number = b"%d" % next(self._probe_numbers)
+            self._probes_sent[number] = self._clock.monotonic()
+            if len(self._probes_sent) > MOST_PROBES:
+                del self._probes_sent[next(iter(self._probes_sent))]
             # Under this run's id, because another central's probe must not vouch for this connection.
-            await self._wire.bus.publish(probe_subject(self._wire.boot_id), b"")
+            await self._wire.bus.publish(probe_subject(self._wire.boot_id), number)
             await self._clock.sleep(self._settings.probe_s)
 
     async def _assess_forever(self) -> None:
@@ -217,6 +246,8 @@ class CentralApp:
             why = self._logins.failure
         if not why and not self._probe.well(now_s, self._settings.rules):
             why = "does not hear its own probe on the bus"
+        if not why and self._behind_s > BEHIND_S:
+            why = f"reads heartbeats {self._behind_s:.1f} s after they were sent: give central more CPU"
         age_s = None if self._heard_at is None else now_s - self._heard_at
         return ServiceHealth(service=NAME, ok=not why, why=why, input_age_s=age_s)
 
@@ -263,6 +294,8 @@ class CentralApp:
             await self._cluster.close()
         if self._logins is not None:
             await self._logins.close()
+        if self._heartbeat_bus is not None:
+            await self._heartbeat_bus.close()
         await self._wire.stop()
 
 

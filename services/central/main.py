@@ -10,6 +10,7 @@ from services.central.adapters.cnr_conditions import MANAGER, CnrConditions
 from services.central.adapters.companions import Companions
 from services.central.adapters.config_objects import ConfigObjects
 from services.central.adapters.decisions import BusDecisions
+from services.central.adapters.https.late_bus import LateBus
 from services.central.adapters.node_entries import NodeEntries
 from services.central.adapters.node_marks import NodeMarks
 from services.central.adapters.pod_evictions import TIDE, AnnouncedEvictions
@@ -97,6 +98,7 @@ def _ports(context: Context, settings: CentralSettings) -> CentralPorts:
         streams,
         cluster,
         _logins(context, settings.kubernetes.logins, kube),
+        LateBus(context.common, context.clock, name=NAME),
     )
 
 

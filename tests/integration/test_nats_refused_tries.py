@@ -1,11 +1,14 @@
 """A server that refuses who was connected before: what the tries leave open, and what is said when it is for good."""
 
 import asyncio
+import contextlib
 
 import pytest
 from fixture_types import Until
+from present import present
 
 from shared.adapters.clock import SystemClock
+from shared.adapters.nats import link
 from shared.adapters.nats.bus import NatsBus, connect, connect_at_once
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.errors import NotStored, Unavailable
@@ -64,6 +67,53 @@ async def test_a_command_that_is_refused_leaves_no_connection_open(until: Until)
     await until(lambda: refused and all(reader.at_eof() for reader in refused))
     server.close()
     await server.wait_closed()
+
+
+async def test_a_server_that_greets_slowly_is_waited_for_longer_with_each_try(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "CONNECT_BASE_S", 0.05)
+    tries: list[asyncio.Task[None]] = []
+
+    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        with contextlib.suppress(ConnectionError):
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        writer.close()
+        with contextlib.suppress(ConnectionError):
+            await writer.wait_closed()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        tries.append(present(asyncio.current_task()))
+        await asyncio.sleep(0.3)  # a server that gets its turn late
+        there, away = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
+        await asyncio.gather(pipe(reader, away), pipe(there, writer))
+
+    slow = await asyncio.start_server(serve, "127.0.0.1")
+    way = f"{server.url.rpartition(':')[0]}:{slow.sockets[0].getsockname()[1]}"
+    bus = await connect(way, name="test", connect_timeout_s=20, clock=SystemClock())
+    assert bus.connected
+    assert len(tries) > 1
+    await bus.drain()
+    await asyncio.gather(*tries)
+    slow.close()
+    await slow.wait_closed()
+
+
+async def test_a_client_that_has_stopped_trying_counts_as_closed(
+    server: NatsServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(link, "TRYING_CHECK_S", 0.02)
+    bus = await new_client(server.url)
+
+    async def fault(_server: object) -> None:
+        raise RuntimeError("no error that the client expects")
+
+    monkeypatch.setattr(bus._link.client, "_connect_to_server", fault)
+    server.kill()
+    assert await bus.wait_closed() == "the client has stopped trying to connect: no error that the client expects"
+    await bus.drain()
 
 
 async def test_a_client_that_the_server_turns_away_for_good_says_why(server: NatsServer, until: Until) -> None:

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from services.central.core.heartbeats.readiness import Assessment, Ledger
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.objects.nodes import NodeSeen
+from shared.ports import Bus
 
 
 class ConfigText(Protocol):
@@ -44,6 +45,18 @@ class StreamKeeper(Protocol):
 
     def conditions(self) -> list[dict[str, str]]:
         """The nodes that held too much of a stream lately."""
+        ...
+
+
+class HeartbeatBus(Protocol):
+    """A connection to the bus for what all nodes send, apart from the one for everything else."""
+
+    async def get(self) -> Bus:
+        """Return it as soon as it is connected."""
+        ...
+
+    async def close(self) -> None:
+        """Leave it, where it was ever there."""
         ...
 
 
@@ -109,3 +122,5 @@ class CentralPorts:
     streams: StreamKeeper
     cluster: ClusterSide | None = None
     logins: LoginSide | None = None
+    heartbeats: HeartbeatBus | None = None
+    """None: heartbeats come over the connection of everything else, as on one host."""

@@ -38,6 +38,9 @@ MAX_OUTSTANDING_PINGS = 2
 FIRST_CONNECT_PAUSE_S = 0.25
 RECONNECT_BASE_S, RECONNECT_CAP_S = 0.1, 5.0
 FLUSH_TIMEOUT_S = 2.0
+CONNECT_BASE_S, CONNECT_CAP_S = 2.0, 10.0
+"""How long the server may take for each step of a greeting: the first try, and tries after several in vain."""
+TRYING_CHECK_S = 10.0
 CANCEL_AGAIN_S = 0.05
 REFUSED_LOGIN = "authorization violation"
 """The server's answer to a wrong user or password, or to a removed one."""
@@ -105,6 +108,7 @@ class Link:
         self._closed: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._watchers: set[Callable[[], None]] = set()
         self._attempt = 0
+        self._connect_s = CONNECT_BASE_S
         self._opened = False
         self._ending = False
         self._log_limit = LogLimit()
@@ -211,6 +215,7 @@ class Link:
             # Only the first connection waits this long between tries; later the handler below owns all the waiting.
             reconnect_time_wait=FIRST_CONNECT_PAUSE_S,  # type: ignore[arg-type]  # any number of seconds will do
             reconnect_to_server_handler=self._next_server,
+            connect_timeout=self._connect_s,  # type: ignore[arg-type]  # any number of seconds will do
             ping_interval=PING_INTERVAL_S,
             max_outstanding_pings=MAX_OUTSTANDING_PINGS,
             flush_timeout=FLUSH_TIMEOUT_S,
@@ -233,9 +238,22 @@ class Link:
         return lambda: self._watchers.discard(call)
 
     async def wait_closed(self) -> str:
-        """Return the reason once the client is closed permanently."""
-        # Several wait for this future; the cancellation of one of them must not cancel it for the others.
-        return await asyncio.shield(self._closed)
+        """Return the reason once the client is closed permanently, or has stopped trying to connect."""
+        while not self.closed:
+            # Several wait for this future; `wait` does not cancel it where one of them is cancelled.
+            await asyncio.wait({self._closed}, timeout=TRYING_CHECK_S)
+            if (why := self._stopped_trying()) and not self.closed:
+                self._closed.set_result(f"the client has stopped trying to connect: {why}")
+        return self._closed.result()
+
+    def _stopped_trying(self) -> str:
+        """Why the task that reconnects has died: the client is then neither connected nor closed, for ever; "": no."""
+        trying = self.client._reconnection_task
+        away = self.client.is_reconnecting or self.client.is_connecting
+        if not away or trying is None or not trying.done():
+            return ""
+        error = None if trying.cancelled() else trying.exception()
+        return "it was cancelled" if error is None else words(error)
 
     async def settle(self) -> None:
         """Return once the server has received everything that was sent before.
@@ -295,6 +313,9 @@ class Link:
             telemetry.DROPPED.labels(self.service, "slow_consumer").inc()
             self.report("slow_consumer", subject=error.subject)
             return
+        if isinstance(error, TimeoutError):
+            # A limit that a busy machine cannot meet would make every try be in vain for as long as it is busy.
+            self._allow_to_connect_within(min(2 * self._connect_s, CONNECT_CAP_S))
         # Also before the first connection: waiting for a server shows as a count, while it is logged once.
         telemetry.BUS_ERRORS.labels(type(error).__name__).inc()
         if self._opened:
@@ -302,6 +323,9 @@ class Link:
         else:
             self._log_waiting(error)
             self._count_try()
+
+    def _allow_to_connect_within(self, seconds: float) -> None:
+        self._connect_s = self.client.options["connect_timeout"] = seconds
 
     def _count_try(self) -> None:
         self._tries += 1
@@ -324,6 +348,7 @@ class Link:
 
     async def _on_reconnected(self) -> None:
         self._attempt = 0
+        self._allow_to_connect_within(CONNECT_BASE_S)
         telemetry.RECONNECTS.inc()
         telemetry.CONNECTED.set(1)
         log.info("bus.reconnected")
