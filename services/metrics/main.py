@@ -45,7 +45,8 @@ def build(context: Context) -> App:
     ports = MetricsPorts(
         pods=pod_source(common),
         collector=Collector(host, sources, targets, context.clock.monotonic),
-        tripwire=HostTripwire(common.host_root, cgroups, targets.tenants),
+        # Where each class has a group, tenants are one file: a look at all pods before it would save nothing.
+        tripwire=HostTripwire(common.host_root, cgroups, targets.tenants, "" if layout.classes else layout.top),
         alarm=PressureTriggers(pressure_files(common.host_root, _homes(cgroups, layout))),
         show=Exposition(context.clock.monotonic),
         tenants=TENANTS if layout.classes else pool_of_members(SHARE),

@@ -78,6 +78,10 @@ class Tripwire(Protocol):
         """CPU time of the tenants so far in nanoseconds, and free bytes; None for what cannot be read."""
         ...
 
+    def forget(self) -> None:
+        """Take nothing over from earlier probes: a pass is about to read the same counters."""
+        ...
+
     def close(self) -> None:
         """Close what is kept open."""
         ...

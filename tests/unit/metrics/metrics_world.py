@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
+from services.metrics.adapters.tripwire import UNSEEN_NS
 from services.metrics.app import MetricsApp
 from services.metrics.core.figures.figure import Gauge, OfferedFigures, OffersByKind, Rate
 from services.metrics.core.figures.results import SourceReading, TargetReading
@@ -51,6 +52,7 @@ class Host:
         self.listings = self.looks = self.node_ns = 0
         self.probing: Callable[[], tuple[int, int]] = self.counted
         self.wake: Callable[[], None] = lambda: None
+        self.stood_ns: int | None = None
         self.closed = self.whole = False
         self.armed: Sequence[str] = ()
 
@@ -88,6 +90,15 @@ class Host:
     def counted(self) -> tuple[int, int]:
         self.looks += 1
         return self.usage_ns, self.free
+
+    def standing(self) -> tuple[int, int]:
+        """As the tripwire of a node on which hardly anything moves: its last sum of the tenants stands."""
+        if self.stood_ns is None or self.usage_ns - self.stood_ns >= UNSEEN_NS:
+            self.stood_ns = self.usage_ns
+        return self.stood_ns, self.free
+
+    def forget(self) -> None:
+        self.stood_ns = None
 
     def pods(self) -> Sequence[Pod]:
         self.listings += 1

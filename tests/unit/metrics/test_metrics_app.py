@@ -62,6 +62,22 @@ def test_a_spike_of_the_tenants_shows_within_two_probes_at_its_height(scene: Sce
     scene(story)
 
 
+def test_a_spike_shows_at_its_height_where_the_tenants_were_last_read_long_ago(scene: Scene) -> None:
+    async def story(service: Service) -> None:
+        service.host.probing = service.host.standing
+        service.host.load(0.001)
+        await asyncio.sleep(7.55)
+        service.host.load(3.0)
+        start_s = service.clock.monotonic()
+        await asyncio.sleep(0.26)
+        assert service.since(start_s) == [(0.05, "tenant"), (0.15, "tenant")]
+        pools = [present(sample.pool("share")).cpu_usage_cores for _, sample in service.samples[-2:]]
+        # Of the probe before: without it, the first would show the mean of a second and a half.
+        assert pools == [pytest.approx(1.5, abs=0.06), pytest.approx(3.0, abs=0.06)]
+
+    scene(story)
+
+
 def test_steady_tenants_wake_nobody_again_and_the_period_goes_on(scene: Scene) -> None:
     async def story(service: Service) -> None:
         await asyncio.sleep(7.55)

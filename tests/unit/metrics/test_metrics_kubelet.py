@@ -6,13 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kernel_trees import KernelTree
 from present import present
 
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
 from services.metrics.adapters.targets import LayoutTargets
-from services.metrics.adapters.tripwire import HostTripwire
+from services.metrics.adapters.tripwire import UNSEEN_NS, HostTripwire
 from services.metrics.core.figures.results import LastPass
 from services.metrics.core.reads.pooled import pool_of_members
 from services.metrics.core.sample.summary import summarise
@@ -255,6 +257,90 @@ def test_the_tripwire_leaves_out_who_is_not_there_and_knows_nothing_where_nobody
     assert node.tripwire.probe()[0] is None
     node.sample([])
     assert [node.tripwire.probe()[0] for _ in range(2)] == [None, 0]
+
+
+class QuietNode:
+    """A node whose tripwire looks at all pods first."""
+
+    def __init__(self, node: Node) -> None:
+        self.node, self.pods = node, [WEB, API]
+        self.used = dict.fromkeys((WEB.uid, API.uid, "others"), 10 * S)
+        for pod in self.pods:
+            node.used(pod, 10)
+        cgroups = Cgroups(node.tree.root)
+        self.tripwire = HostTripwire(node.tree.root, cgroups, node.targets.tenants, node.layout.top)
+        node.sample(self.pods)
+        self.write()
+        self.tripwire.probe()  # the groups have changed since it was made
+
+    @property
+    def tenants_ns(self) -> int:
+        return self.used[WEB.uid] + self.used[API.uid]
+
+    def write(self) -> None:
+        for pod in self.pods:
+            self.say(self.node.layout.pod_group(pod), self.used[pod.uid])
+        self.say(self.node.layout.top, sum(self.used.values()))
+
+    def say(self, group: str, used_ns: int) -> None:
+        text = f"{used_ns}\n" if self.node.tree.version == 1 else f"usage_usec {used_ns // 1000}\n"
+        self.node.usage_file(group).write_text(text)
+
+    def use(self, who: str, more_ns: int) -> None:
+        self.used[who] += more_ns
+        self.write()
+
+    def probe(self) -> int | None:
+        return self.tripwire.probe()[0]
+
+
+def test_tenants_are_read_again_only_when_all_pods_together_have_moved(node: Node) -> None:
+    quiet = QuietNode(node)
+    assert quiet.probe() == 20 * S
+    quiet.use(WEB.uid, UNSEEN_NS - 1000)
+    assert quiet.probe() == 20 * S
+    quiet.use("others", 1000)
+    assert quiet.probe() == quiet.tenants_ns
+    quiet.use(API.uid, 1000)
+    quiet.tripwire.forget()
+    assert quiet.probe() == quiet.tenants_ns, "a pass has read them meanwhile"
+
+
+@pytest.mark.parametrize("text", [None, "many\n", "usage_usec many\n"])
+def test_where_all_pods_cannot_be_read_the_tenants_are_read_by_every_probe(node: Node, text: str | None) -> None:
+    quiet = QuietNode(node)
+    file = node.usage_file(node.layout.top)
+    file.unlink() if text is None else file.write_text(text)
+    for _ in range(2):
+        assert quiet.probe() == quiet.tenants_ns
+        quiet.used[WEB.uid] += 1000
+        quiet.say(node.layout.pod_group(WEB), quiet.used[WEB.uid])
+
+
+def test_a_pod_that_comes_ends_a_sum_that_stands(node: Node) -> None:
+    quiet = QuietNode(node)
+    assert quiet.probe() == 20 * S
+    node.sample([WEB])
+    assert [quiet.probe() for _ in range(2)] == [None, 10 * S]
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from([WEB.uid, API.uid, "others"]), st.integers(0, 2 * UNSEEN_NS // 1000)), max_size=12
+)
+
+
+@pytest.fixture(scope="module")
+def quiet(tmp_path_factory: pytest.TempPathFactory) -> QuietNode:
+    return QuietNode(Node(tmp_path_factory.mktemp("quiet"), "cgroupfs", 1))
+
+
+@given(STEPS)
+def test_a_sum_that_stands_is_too_low_by_less_than_the_bound_and_never_too_high(
+    quiet: QuietNode, steps: list[tuple[str, int]]
+) -> None:
+    for who, more_us in steps:
+        quiet.use(who, more_us * 1000)
+        assert 0 <= quiet.tenants_ns - present(quiet.probe()) < UNSEEN_NS
 
 
 def test_every_figure_of_a_pool_is_there_that_others_decide_by(node: Node) -> None:
