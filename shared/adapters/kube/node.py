@@ -29,6 +29,7 @@ CNRS = "/apis/node.katalyst.kubewharf.io/v1alpha1/customnoderesources"
 MANAGER = "sublet-reporter"
 OFFERED = (TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY)
 NOT_FOUND, CONFLICT = 404, 409
+_Revision = tuple[object, object]
 TRIES = 5
 """Tries for one write. Others write a Node every few seconds at most."""
 
@@ -41,6 +42,10 @@ class KubeNode:
         """`asked` gives what this node's pods ask for, under the names that the pods use."""
         self._offered: dict[str, int] | None = None
         self._shown: dict[str, int] | None = None
+        self._spec: tuple[object, _Revision | None] | None = None
+        """The CNR's spec as last written, and the CNR's revision by that."""
+        self._revision: _Revision | None = None
+        """The CNR's revision when the mark was last looked for; None where there is no CNR."""
         self.withdrawn = False
         """Whether central's mark stood when it was last looked for."""
         self.seen: Mapping[str, Any] | None = None
@@ -63,16 +68,19 @@ class KubeNode:
             head = {key: whole[key] for key in ("apiVersion", "kind", "metadata")}
             path = f"{CNRS}/{self._node}"
             # Spec and status are two resources: an apply to the one leaves out the other.
-            await self._kube.apply(path, head | {"spec": whole.get("spec", {})}, manager=MANAGER)
+            spec = whole.get("spec", {})
+            if self._spec != (spec, self._revision) or self._revision is None:
+                written = await self._kube.apply(path, head | {"spec": spec}, manager=MANAGER)
+                self._spec = spec, _revision(written)
             await self._kube.apply(f"{path}/status", head | {"status": whole.get("status", {})}, manager=MANAGER)
         except KubeError as error:
             raise Unavailable(f"node object {self._node}: {error}", reason=error.reason) from error
 
     async def show(self, *, again: bool = False) -> bool:
-        """Bring the Node's amounts to what its pods request now; `again` writes even if they should be there
+        """Bring the Node's amounts to what its pods request now; `again` looks even if they should be there
         already.
 
-        Returns False if they are there and nothing was written.
+        Returns False if nothing was asked, because they should be there.
 
         Raises:
             Unavailable: as `write`.
@@ -108,12 +116,14 @@ class KubeNode:
         gone = ((own_names(node) | (self._shown or {}).keys()) & KOORDINATOR_NAMES) - amounts.keys()
         # null takes a key out in a merge patch.
         shown = {name: format_units(amounts[name]) for name in sorted(amounts)} | dict.fromkeys(sorted(gone))
-        version = node["metadata"]["resourceVersion"]
-        await self._kube.merge(
-            f"/api/v1/nodes/{self._node}/status",
-            {"metadata": {"resourceVersion": version}, "status": {"capacity": shown, "allocatable": shown}},
-            manager=MANAGER,
-        )
+        # Most reports tell of something else, and the Node shows the amounts already.
+        if not _shows(node, shown):
+            version = node["metadata"]["resourceVersion"]
+            await self._kube.merge(
+                f"/api/v1/nodes/{self._node}/status",
+                {"metadata": {"resourceVersion": version}, "status": {"capacity": shown, "allocatable": shown}},
+                manager=MANAGER,
+            )
         self._shown = amounts
 
     def _amounts(self) -> dict[str, int]:
@@ -126,10 +136,28 @@ class KubeNode:
             cnr = await self._kube.get(f"{CNRS}/{self._node}")
         except KubeError as error:
             if error.status == NOT_FOUND:
+                self._revision = None
                 return False
             raise
+        self._revision = _revision(cnr)
         rows = (cnr.get("status") or {}).get("conditions") or ()
         return any(row.get("type") == WITHDRAWN and row.get("status") == "True" for row in rows)
+
+
+def _revision(cnr: Mapping[str, Any]) -> _Revision:
+    """The object and the count of its spec's changes: equal means that its spec is still the same."""
+    meta = cnr.get("metadata") or {}
+    return meta.get("uid"), meta.get("generation")
+
+
+def _shows(node: Mapping[str, Any], amounts: Mapping[str, str | None]) -> bool:
+    """Whether a Node shows these amounts, and none where there is to be none."""
+    status = node.get("status") or {}
+    return all(
+        (status.get(part) or {}).get(name) == amount
+        for part in ("capacity", "allocatable")
+        for name, amount in amounts.items()
+    )
 
 
 async def remove_offer(kube: Kube, node: str, names: Collection[str] = tuple(OFFERED_NAMES)) -> None:

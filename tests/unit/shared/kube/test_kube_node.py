@@ -89,6 +89,43 @@ async def test_the_node_is_written_on_change_only_and_anew_where_somebody_made_i
     assert world.shown[RECLAIMED_CPU] == "44k"
 
 
+async def test_what_stands_already_is_not_written_again(world: World) -> None:
+    await world.node.write(document(a=1))
+    for written, patches in (
+        (document(a=1), [f"{CNR}/status"]),
+        (document(43_000, a=1), [f"{NODE}/status", f"{CNR}/status"]),
+        (document(43_000, a=2), [CNR, f"{CNR}/status"]),
+    ):
+        before = len(world.patches)
+        await world.node.write(written)
+        assert world.patches[before:] == patches
+    assert (world.shown[RECLAIMED_CPU], world.api.objects[CNR]["spec"]) == ("43k", {"a": 2})
+
+
+async def test_a_spec_that_somebody_changed_or_removed_is_written_again(world: World) -> None:
+    await world.node.write(document(a=1))
+    world.api.put(CNR, {**world.api.objects[CNR], "spec": {"a": 7}})
+    await world.node.write(document(a=1))
+    assert world.api.objects[CNR]["spec"] == {"a": 1}
+    world.api.remove(CNR)
+    await world.node.write(document(a=1))
+    assert world.api.objects[CNR]["spec"] == {"a": 1}
+
+
+@pytest.mark.parametrize("part", ["capacity", "allocatable"])
+@pytest.mark.parametrize("amount", ["1", None])
+async def test_an_amount_that_somebody_changed_or_removed_is_written_again(
+    world: World, part: str, amount: str | None
+) -> None:
+    await world.node.write(document())
+    node = world.api.objects[NODE]
+    amounts = {name: one for name, one in node["status"][part].items() if name != RECLAIMED_CPU}
+    amounts |= {} if amount is None else {RECLAIMED_CPU: amount}
+    world.api.put(NODE, {**node, "status": {**node["status"], part: amounts}})
+    await world.node.write(document())
+    assert world.shown[RECLAIMED_CPU] == "44k"
+
+
 async def test_an_offer_of_nothing_is_shown_as_0_and_one_that_is_left_out_leaves_nothing_new(world: World) -> None:
     await world.node.write(document(0))
     assert world.shown[RECLAIMED_CPU] == world.shown[TUTORIAL_RECLAIMED_CPU] == "0"
