@@ -74,6 +74,7 @@ BRIDGED = Counter(
 CGROUP_WRITES = Counter("sublet_qrm_cgroup_writes_total", "Cgroup writes by file and result.", ["file", "result"])
 OFFLOADED_BYTES = Counter("sublet_qrm_offloaded_bytes_total", "Idle memory given back, by outcome.", ["status"])
 POOL_CPUS = Gauge("sublet_pool_cpus", "CPUs of a pool as read back from the kernel.", ["pool"])
+SHARED_CPUS = Gauge("sublet_advisor_shared_cpus", "1 while tenants may use the CPUs of reclaimed pods; 0: pools apart.")
 RECLAIMED_CPU = Gauge("sublet_node_cpu_reclaimable_cores", "Cores offered to reclaimed pods.")
 RECLAIMED_MEMORY = Gauge("sublet_node_memory_reclaimable_bytes", "Bytes offered to reclaimed pods.")
 SAMPLE_PODS_SHORTENED = Gauge("sublet_sample_pods_shortened", "Pods with less detail in the newest sample, for room.")

@@ -19,6 +19,7 @@ from services.advisor.core.offer.cpu import CpuOffer
 from services.advisor.core.offer.offering import OfferInputs, offering
 from services.advisor.core.round.decide import Round, decide
 from services.advisor.core.round.guard import SLOW, ConfiguredPolicy
+from services.advisor.core.round.shape_choice import ShapeChoice, ShapeEvidence
 from services.advisor.heard_profiles import HeardProfiles
 from services.advisor.learned_past import LearnedPast
 from services.advisor.ports import AdvisorPorts
@@ -78,6 +79,7 @@ class AdvisorApp:
         self._allocations: Newest[Allocation] | None = None
         self._skipped = ""
         self._passed_over: _PassedOver | None = None
+        self._evidence = ShapeEvidence()
         self._past = LearnedPast(ports.past)
         self._profiles = HeardProfiles(context.wire)
 
@@ -129,7 +131,9 @@ class AdvisorApp:
         """Make a sample the newest input; False where it cannot be judged yet."""
         # CPUs go online and offline, but the topology was read only once; an unknown CPU cannot be placed.
         online = CpuSet.parse(sample.node_reading.online_cpus) & self._topology.all
-        bounds = self._choice.bounds(len(online or self._topology.all), smt=self._topology.smt)
+        self._evidence = self._evidence.with_idle_class(self._told_idle_class())
+        cpus, smt = len(online or self._topology.all), self._topology.smt
+        bounds = self._choice.bounds(cpus, smt=smt, evidence=self._evidence)
         view = view_of(sample, bounds, self._places())
         view = profiled(view, self._profiles.profiles(self._choice.settings.service_profiles))
         if has_no_rates(sample, view):
@@ -141,9 +145,18 @@ class AdvisorApp:
         if (before.disjoint, before.shares_cpus) != (bounds.disjoint, bounds.shares_cpus):
             # CPUs where pools are disjoint, milli-cores where they overlap: the last sizes cannot limit the next ones.
             self._round = None
+            log.info("shape.changed", shape=self._shape.shape, why=self._shape.why)
         # From its arrival: a sample that had to wait for a long round is not as fresh as one that comes now.
         self._input = _Input(sample, view, self._clock.monotonic() - (samples.age_s or 0.0))
         return True
+
+    @property
+    def _shape(self) -> ShapeChoice:
+        return self._choice.shape(self._evidence)
+
+    def _told_idle_class(self) -> bool | None:
+        newest = self._fresh_allocation()
+        return None if newest is None else newest.idle_class
 
     def _places(self) -> Mapping[str, PodPlace]:
         """Where pods are; nothing where no allocation is fresh enough to say so."""
@@ -192,6 +205,7 @@ class AdvisorApp:
         # A policy cannot be stopped in the middle: its answer counts this time, and it is passed over the next.
         done = decide(view, now_s, chosen, rules, self._round)
         self._past.learn(choice.policy, done)
+        self._evidence = self._evidence.with_round(done, view, choice.policy)
         took_ms, budget_ms = 1000 * (self._clock.monotonic() - now_s), choice.settings.policy_budget_ms
         if done.failed:
             self._pass_over(done.failed, "policy_failed", now_s)
@@ -219,6 +233,7 @@ class AdvisorApp:
             valid_for_s=self._choice.settings.valid_for_s,
             **self._fields,
         )
+        telemetry.SHARED_CPUS.set(self._advice.overlap)
         # A repetition is no new order: the cache would be dropped again for a shortage that may be over.
         self._fields = {**self._fields, "drop_cache": ()}
         await self._wire.publish(self._advice)
@@ -231,7 +246,7 @@ class AdvisorApp:
         inputs = OfferInputs(newest.sample, newest.view, applied, self._topology.numas)
         made = offering(done, inputs, settings.offer.rules, self._choice.rules, self._offer)
         self._offer = made.cpu
-        return made.fields
+        return {**made.fields, "why": (*made.fields["why"], self._shape.reason)}
 
     def health(self) -> ServiceHealth:
         """Well while usable samples come and the chosen policy decides."""
@@ -273,6 +288,7 @@ class AdvisorApp:
         return {
             "policy": self._choice.policy.name,
             "decides": None if self._round is None else self._round.policy,
+            "shape": {"name": self._shape.shape, "why": self._shape.why},
             "problems": [*self._choice.problems, *([self._passed_over.why] if self._passed_over else [])],
             "settings": self._choice.settings.model_dump(mode="json"),
             "advice": None if self._advice is None else self._advice.model_dump(mode="json"),
@@ -293,6 +309,7 @@ class AdvisorApp:
         before, self._choice = self._choice.policy, choose(merge(self._static, section))
         if self._choice.policy is not before:
             self._recall_past()
+            self._evidence = replace(self._evidence, knows_tenants=False)
         # New settings may be what mends the policy, so it is tried at once.
         self._passed_over = None
 

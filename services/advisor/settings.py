@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from services.advisor.core.memory.numa import NumaRules
-from services.advisor.core.model.machine import Bounds, ShapeName
+from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.ramp import (
     MAX_RAMP_DOWN_STEP_CPUS,
     MAX_RAMP_DOWN_WAIT_S,
@@ -20,6 +20,7 @@ from services.advisor.core.offer.utilization import UtilRules
 from services.advisor.core.policy import Policy, PolicySettings
 from services.advisor.core.round.decide import SizingRules
 from services.advisor.core.round.guard import ConfiguredPolicy
+from services.advisor.core.round.shape_choice import NOTHING_KNOWN, ShapeChoice, ShapeEvidence, ShapeSetting
 from services.advisor.core.sizing.isolation import IsolationRules
 from services.advisor.registry import known_policies, load, outside_policies, unknown
 from shared.contracts.cluster.profiles import PROFILES_PERIOD_S
@@ -126,10 +127,10 @@ class AdvisorSettings(Settings):
     max_ramp_down_wait_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = MAX_RAMP_DOWN_WAIT_S
     """If a step had to be reversed before the next one was due, the wait for the next step doubles, up to this
     bound."""
-    shape: Literal["auto", ShapeName] = "auto"
+    shape: ShapeSetting = "auto"
     """partitioned: tenants and reclaimed pods have separate CPUs. shared: tenants may run on the CPUs of both, and
-    take precedence over reclaimed pods, which are in the kernel's idle class. auto: as the policy declares; every
-    built-in policy declares partitioned."""
+    take precedence over reclaimed pods, which are in the kernel's idle class. auto: shared where the policy declares
+    it (adaptive does), the kernel has that class and the policy knows its tenants; otherwise partitioned."""
     isolation: IsolationSettings = IsolationSettings()
     """CPUs for noisy shared pods; off unless `enabled`."""
     offer: OfferSettings = OfferSettings()
@@ -177,15 +178,19 @@ class PolicyChoice:
     problems: tuple[str, ...] = ()
     instead: str = ""
 
-    def bounds(self, cpus: int, *, smt: bool) -> Bounds:
-        """Return the bounds that no policy may cross on this machine."""
+    def shape(self, evidence: ShapeEvidence) -> ShapeChoice:
+        """Return the shape of a node of which this is known."""
+        return ShapeChoice.of(self.settings.shape, self.policy, evidence)
+
+    def bounds(self, cpus: int, *, smt: bool, evidence: ShapeEvidence = NOTHING_KNOWN) -> Bounds:
+        """Return the bounds that no policy may cross on this machine; without evidence, `auto` is partitioned."""
         own = self.settings
         return Bounds.of(
             cpus,
             smt=smt,
             reserve_cores=None if own.reserve_cores == "auto" else own.reserve_cores,
             reserve_pool_cpus=own.reserve_pool_cpus,
-            shape=self.policy.shape if own.shape == "auto" else own.shape,
+            shape=self.shape(evidence).shape,
         )
 
     @property

@@ -92,6 +92,7 @@ class AllocationReporter:
             reclaimed_numas=offered_by_numa(self._offered[0], reclaim_cpus, self._groups.numas),
             lease_left_s=max(0.0, active.lease_until_s - now_s) if active else 0.0,
             applied_in_s=done.applied_in_s,
+            idle_class=self._groups.has_idle_class(),
             conditions=self._conditions.all(),
             why=(arrangement.placement.why, *done.extra),
         )

@@ -13,7 +13,9 @@ def as_kernel_can(fresh: ActiveAdvice, ports: QrmPorts, conditions: Conditions) 
     Raises:
         OSError: the kernel's files cannot be read.
     """
-    if not shares_by_choice(fresh.advice, len(ports.machine.whole.all)) or ports.groups.has_idle_class():
+    # A kernel that says nothing is not one that refuses: what it then refuses keeps the groups apart.
+    refuses = shares_by_choice(fresh.advice, len(ports.machine.whole.all)) and ports.groups.has_idle_class() is False
+    if not refuses:
         conditions.set("NoIdleClass", "")
         return fresh
     words = "CPUs shall be shared, and the kernel has no cpu.idle: they are partitioned; want Linux 5.15 or later"

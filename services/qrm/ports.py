@@ -124,8 +124,9 @@ class PodGroups(Protocol):
         """The CPUs of each NUMA node."""
         ...
 
-    def has_idle_class(self) -> bool:
-        """Whether groups can be put into the idle class (`cpu.idle`), so that tenants may share their CPUs."""
+    def has_idle_class(self) -> bool | None:
+        """Whether groups can be put into the idle class (`cpu.idle`), so that tenants may share their CPUs; None: no
+        group shows it."""
         ...
 
     def members(self) -> Members:

@@ -2,6 +2,8 @@
 
 from typing import ClassVar, Literal
 
+from pydantic import StrictBool
+
 from shared.contracts.envelope import Amount, Bytes, Count, CpuList, Message, MessagePart, Millis, Reason
 from shared.contracts.ids import ObjectName, PodUid
 from shared.contracts.mode import Mode
@@ -59,6 +61,9 @@ class Allocation(Message):
     lease_left_s: Amount = 0.0
     applied_in_s: Amount = 0.0
     """From the receipt of the advice to the last read-back."""
+    idle_class: StrictBool | None = None
+    """Whether the kernel has an idle class (`cpu.idle`) for reclaimed pods, so that tenants may share their CPUs; None:
+    not known."""
     conditions: tuple[Condition, ...] = ()
     why: tuple[Reason, ...] = ()
 

@@ -8,13 +8,16 @@ from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import CPU_TENANTS, View
 from services.advisor.core.round.decide import Round, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
+from services.advisor.core.round.shape_choice import ShapeEvidence
 from services.advisor.settings import PolicyChoice, choose
+from shared.core.copies import copier
 from shared.core.text.did_you_mean import closest
 from shared.errors import BadConfig, Refused
 from sublet.replay.row_text import RowText
 from sublet.replay.traces.frames import Trace
 
 MILLIS = 1000
+with_bounds = copier(View, "bounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +86,41 @@ class PolicyContender:
 
     def start(self, trace: Trace) -> "_PolicyDecider":
         """See `Contender`."""
-        return _PolicyDecider(self.name, self.choice, trace.node)
+        return _PolicyDecider(self.name, self.choice, trace)
 
 
 class _PolicyDecider:
-    def __init__(self, name: str, choice: PolicyChoice, node: str) -> None:
-        self._name, self._node = name, node
+    def __init__(self, name: str, choice: PolicyChoice, trace: Trace) -> None:
+        self._name, self._node, self._choice = name, trace.node, choice
+        self._cpus, self._smt = trace.cpus, trace.smt
+        # A recording does not say what its kernel can, and a trace of use has none: the question is what a policy would
+        # make of the node.
+        self._evidence = ShapeEvidence(idle_class=True)
+        self._bounds: Bounds | None = None
+        """Other ones than the view's, once the CPUs are shared."""
         self._chosen = ConfiguredPolicy(choice.policy, choice.policy_settings)
         self._rules = replace(choice.settings.rules, says_why=False)
         self._round: Round | None = None
 
     def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:  # noqa: ARG002
+        if self._bounds is not None:
+            view = with_bounds(view, self._bounds)
         try:
-            self._round = decide(view, now_s, self._chosen, self._rules, self._round)
+            done = self._round = decide(view, now_s, self._chosen, self._rules, self._round)
         except Refused as refusal:
             raise Refused(f"{self._name}: {self._node} at {now_s:g} s: {refusal}", reason=refusal.reason) from refusal
-        return _sizes(view.bounds.cpus, self._round)
+        if not self._evidence.knows_tenants:
+            self._observe(done, view)
+        return _sizes(view.bounds.cpus, done)
+
+    def _observe(self, done: Round, view: View) -> None:
+        """The next round has the shape that follows from this one, as the service's has."""
+        self._evidence = self._evidence.with_round(done, view, self._chosen.policy)
+        bounds = self._choice.bounds(self._cpus, smt=self._smt, evidence=self._evidence)
+        if bounds != view.bounds:
+            # Sizes of another shape cannot limit the next ones; what was learned stays.
+            self._bounds, self._round = bounds, None
+            self._chosen = replace(self._chosen, learned=done.states)
 
 
 def _sizes(cpus: int, done: Round) -> Sizes:

@@ -7,17 +7,14 @@ frame follows from them (sublet/replay/judging/seen.py).
 from collections.abc import Iterable, Iterator, Sequence
 
 from services.advisor.core.model.view import View
-from shared.core.copies import copier
 from sublet.replay.batch import Batch, BatchRules
-from sublet.replay.contender import Contender, Sizes
+from sublet.replay.contender import Contender, Sizes, with_bounds
 from sublet.replay.judging.regrow import Regrow
 from sublet.replay.judging.seen import TenantQueue, as_seen, without_recorded_waits
 from sublet.replay.judging.total import Curve, ReplayOutcome, ReplayRow, ReplayTotal
 from sublet.replay.oracle import Oracle, OracleContender
 from sublet.replay.score import Score
 from sublet.replay.traces.frames import FrameLoad, ReplayFrame, Trace
-
-_with_bounds = copier(View, "bounds")
 
 
 class _Run:
@@ -134,7 +131,7 @@ def _replay_frames(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
     for frame, loads in _with_loads(trace.to_replay()):
         seen = without_recorded_waits(frame.view(distinct[0]))
         # All bounds are of the same CPUs: nothing else in a view depends on them.
-        views = {bounds: _with_bounds(seen, bounds) for bounds in distinct}
+        views = {bounds: with_bounds(seen, bounds) for bounds in distinct}
         judge = frame.has_rates(seen)
         for run in runs:
             run.step(frame, views[run.bounds], loads, judge)

@@ -81,7 +81,8 @@ class Policy(Generic[C, S]):
     pace: Owner = "common"
     """own: a smaller demand is applied at once and completely."""
     shape: ShapeName = "partitioned"
-    """The shape that `advisor.shape: auto` gives to nodes with this policy."""
+    """shared: `advisor.shape: auto` shares the CPUs of nodes whose kernel has an idle class, once this policy has
+    decided a round with tenants (`core/round/shape_choice`)."""
     takes_targets: bool = False
     """Whether targets of services' profiles (`ContainerView.profile`) go before those of its settings."""
     past: PolicyPast[S] | None = None

@@ -235,5 +235,6 @@ POLICY = Policy(
     judge=judge,
     reserve="own",
     pace="own",
+    shape="shared",
     past=PolicyPast(margins_text, margins_of),
 )

@@ -58,8 +58,8 @@ class Node:
         await asyncio.sleep(SOON_S)
         return sample
 
-    async def place(self, *pods: PodAllocation) -> None:
-        await self.qrm.publish(self.qrm.stamp(Allocation, status="applied", pods=pods))
+    async def place(self, *pods: PodAllocation, idle_class: bool | None = None) -> None:
+        await self.qrm.publish(self.qrm.stamp(Allocation, status="applied", pods=pods, idle_class=idle_class))
         await asyncio.sleep(SOON_S)
 
     @property

@@ -16,7 +16,6 @@ from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
-from services.advisor.settings import AdvisorSettings, choice_of
 from shared.contracts.advice import PoolAdvice
 
 NEED = Policy(
@@ -178,26 +177,6 @@ def test_more_need_never_leaves_more_to_reclaimed_work(need: float, more: float)
     less, greater = (round_of(BIG, n).sizes for n in (need, need + more))
     assert greater.reclaim_cpus <= less.reclaim_cpus
     assert greater.reclaimed_cpu_millis <= less.reclaimed_cpu_millis
-
-
-@pytest.mark.parametrize(
-    ("setting", "of_policy", "shared"),
-    [
-        ("auto", "partitioned", False),
-        ("auto", "shared", True),
-        ("partitioned", "shared", False),
-        ("shared", "partitioned", True),
-    ],
-)
-def test_the_setting_chooses_and_auto_asks_the_policy(setting: Any, of_policy: Any, shared: bool) -> None:
-    choice = choice_of(AdvisorSettings(shape=setting))
-    bounds = replace(choice, policy=replace(choice.policy, shape=of_policy)).bounds(48, smt=True)
-    assert (bounds.shares_cpus, bounds.disjoint) == (shared, not shared)
-
-
-def test_no_policy_that_comes_with_sublet_shares_cpus_unasked() -> None:
-    for name in ("adaptive", "canonical", "koordinator", "model"):
-        assert choice_of(AdvisorSettings(policy=name)).bounds(48, smt=True).disjoint
 
 
 def test_a_shape_that_is_none_is_refused() -> None:

@@ -97,7 +97,7 @@ EXAMPLES: dict[str, Message] = {
                                 mems="0-1"),),
             reclaimed_cpu_millis=4000, reclaimed_memory_bytes=5, lease_left_s=9.0, applied_in_s=0.1,
             reclaimed_numas=(NumaOffer(numa=0, reclaimed_cpu_millis=4000),),
-            conditions=(Condition(type="Foreign", message="x"),), why=WHY,
+            idle_class=True, conditions=(Condition(type="Foreign", message="x"),), why=WHY,
         ),
         Health(**ENVELOPE, health=HEALTH),
         Readiness(**ENVELOPE, ready=False, mode="observe", services=(HEALTH,)),

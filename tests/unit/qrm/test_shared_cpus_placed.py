@@ -123,6 +123,17 @@ def test_before_anything_was_written_other_groups_tell_whether_there_is_an_idle_
         async with Node(tmp_path, plain=plain, mode=mode) as node:
             allocation = await node.hear(shared_advice(node, 15, 33))
             assert ("NoIdleClass" not in conditions(allocation)) is kernel_can
+            assert allocation.idle_class is kernel_can, "the advisor shares CPUs by this word"
+
+    virtual(story())
+
+
+def test_a_kernel_whose_groups_show_no_weight_is_not_known_to_have_an_idle_class(tmp_path: Path, virtual: Run) -> None:
+    async def story() -> None:
+        async with Node(tmp_path) as node:
+            for group in ("", "sublet", RECLAIMED, SHARED):
+                (node.plain.folder(group, "cpu") / "cpu.shares").unlink()
+            assert (await node.hear(node.advice(20, 28))).idle_class is None
 
     virtual(story())
 

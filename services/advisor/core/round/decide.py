@@ -274,6 +274,7 @@ class _RoundBuilder:
             why=(*share.why, *(named(reason, name) for name, one in others[:NAMED_REGIONS] for reason in one.why)),
             # The strictest: a quota is of all reclaimed pods together, whichever region asked for it.
             reclaim_quota_cores=min(quotas, default=None),
+            common=share.common,
         )
 
 

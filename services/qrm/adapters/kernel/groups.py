@@ -96,13 +96,12 @@ class CgroupGroups:
         """The CPUs of each NUMA node."""
         return self._machine.topology.numas
 
-    def has_idle_class(self) -> bool:
+    def has_idle_class(self) -> bool | None:
         """See the port."""
-        # If nothing was written yet, our top group does not exist: any group with a weight shows it as well. A kernel
-        # that says nothing is not one that refuses.
+        # If nothing was written yet, our top group does not exist: any group with a weight shows it as well.
         groups = (self.layout.top, "", *self._cgroups.children(""))
         told = (self._has_idle(group) for group in groups if self._cgroups.raw(group, Knob.CPU_SHARES) is not None)
-        return next(told, True)
+        return next(told, None)
 
     def planned(self, arrangement: Arrangement, pods: Sequence[Pod]) -> list[Write]:
         """The writes that `apply` would begin with; nothing is written."""
