@@ -13,7 +13,7 @@ VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image dist licenses release test-dist bench bench-kubernetes bench-pod-start schemas settings clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image dist licenses release test-dist bench bench-kubernetes bench-pod-start schemas settings reference docs clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -174,6 +174,23 @@ settings: $(STAMP)       ## write docs/settings.md and docs/metrics.md anew from
 	$(BIN)/python -m sublet.settings_page docs/settings.md
 	$(BIN)/python -m sublet.settings_page.metrics docs/metrics.md
 	$(KEEP_WHAT_IS_WRITTEN)
+
+reference: $(STAMP)      ## write docs/reference anew: commands, messages, kinds of objects, rights
+	$(BIN)/python docs/site/reference.py docs/reference
+
+SITE := out/site-tools
+
+$(SITE)/.ready: requirements/docs.txt
+	$(PYTHON) -m venv $(SITE)
+	$(SITE)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/docs.txt
+	@touch $@
+
+docs: $(STAMP) $(SITE)/.ready  ## the pages as a site in out/site, every link and heading checked; what was done with each code block
+	$(BIN)/python docs/site/blocks.py
+	$(BIN)/python docs/site/build_site.py out/docs
+	NO_COLOR=1 $(SITE)/bin/zensical build --strict --config-file out/docs/zensical.toml
+	rm -rf out/site && mv out/docs/site out/site
+	@echo "out/site/index.html; with search: $(PYTHON) -m http.server --directory out/site --bind 127.0.0.1 8000"
 
 # What this version writes, for those that come after it (tests/fixtures/released); a released version's stays as it is.
 KEEP_WHAT_IS_WRITTEN = PYTHONPATH=.:tests/unit/released:tests/unit/contracts $(BIN)/python -m released_folders
