@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Sequence
 from bench import (
     breach,
     calculators,
+    command_start,
     extender,
     footprint,
     metrics_pass,
@@ -33,7 +34,7 @@ NAME = "host"
 MODULES = (
     reaction, breach, stored, footprint, metrics_pass, service_passes, shared_cpus, source_cost, calculators, webhook,
     extender, central_mirrors, metrics_api, node_messages, service_profiles, node_metric, replay, tide_pass,
-    fleet,
+    command_start, fleet,
 )  # fmt: skip
 PARTS = {part.__name__.rpartition(".")[2]: part for part in MODULES}
 
