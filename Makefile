@@ -13,7 +13,7 @@ VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image dist licenses release test-dist bench bench-kubernetes bench-pod-start schemas settings reference docs clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image dist licenses bench bench-kubernetes bench-pod-start schemas settings reference docs clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -151,6 +151,9 @@ HELM ?= $(lastword helm $(wildcard $(HOME)/.cache/sublet-kubernetes/programs/hel
 
 dist: $(STAMP)           ## wheel, source distribution, manual pages, chart and Debian package into dist, with checksums; PARTS="python debian" for some
 	PYTHONPATH=. HELM=$(HELM) $(BIN)/python -m deploy.artifacts $(PARTS)
+
+licenses: $(STAMP)       ## write docs/licenses.md anew from the metadata of what requirements/*.txt pin
+	PYTHONPATH=. $(BIN)/python -m deploy.artifacts.licenses
 
 image:                   ## build the image sublet:VERSION, which says which commit it is of
 	docker build --file deploy/Dockerfile --build-arg REVISION=$(REVISION) --tag sublet:$(VERSION) .
