@@ -4,7 +4,6 @@
 """
 
 import re
-import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageMetadata, metadata
@@ -62,12 +61,12 @@ def licensed(names: Iterable[str]) -> Iterator[Licensed]:
 
 def license_of(told: PackageMetadata) -> str:
     """The license that metadata names: by an expression, else by a short field, else by a classifier."""
-    if expression := told.get("License-Expression"):
-        return str(expression)
-    classifiers = [
+    expression, field = (str(told[name]) if name in told else "" for name in ("License-Expression", "License"))
+    if expression:
+        return expression
+    classifiers: list[str] = [
         one.rsplit(" :: ", 1)[-1] for one in told.get_all("Classifier") or [] if one.startswith("License ::")
     ]
-    field = str(told.get("License") or "")
     for words in (*([field] if field and "\n" not in field else []), *classifiers):
         if words in ALLOWED or words in SPOKEN:
             return SPOKEN.get(words, words)
@@ -104,4 +103,4 @@ def main(path: Path = PAGE) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()
