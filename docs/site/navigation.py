@@ -81,6 +81,7 @@ NAVIGATION: Tree = {
         "Security": "SECURITY.md",
         "Changes": "CHANGELOG.md",
         "Dependencies": "docs/dependencies.md",
+        "Licenses": "docs/licenses.md",
         "Conduct": "CODE_OF_CONDUCT.md",
         "Decisions": _titled("docs/adr"),
         "Facts and sources": {"About facts": "docs/facts/README.md"} | _titled("docs/facts"),
