@@ -17,7 +17,7 @@ from aiohttp import web
 
 from shared.adapters.kube.client import Kube, KubeError, KubeRequest
 from shared.errors import Unavailable
-from shared.fakes.server_side_apply import Appliers
+from shared.fakes.server_side_apply import Appliers, copied
 
 Document = dict[str, Any]
 TWO_BUDGETS = "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."
@@ -58,7 +58,7 @@ class Api:
     def put(self, path: str, document: Mapping[str, Any]) -> Document:
         """Somebody writes a whole object."""
         before = self.objects.get(path, {})
-        made = copy.deepcopy(dict(document))
+        made: Document = copied(dict(document))
         self._version += 1
         meta = made.setdefault("metadata", {})
         meta["resourceVersion"] = str(self._version)
@@ -100,7 +100,7 @@ class Api:
         if query.get("dryRun") == "All":  # the answer is that of the change, and nothing has changed
             kept = {name: value for name, value in query.items() if name != "dryRun"}
             return copy.deepcopy(self).handle(method, path, kept, body, content)
-        self.requests.append((method, path, copy.deepcopy(body)))
+        self.requests.append((method, path, copied(body)))
         if method in ("POST", "PATCH"):
             self.writers.add((path, query.get("fieldManager", "")))
         code = self.failing or self.refuse.get((method, path), 0)
@@ -109,7 +109,7 @@ class Api:
         try:
             match method:
                 case "GET":
-                    return 200, copy.deepcopy(self.objects[path]) if path in self.objects else self._list(path, query)
+                    return 200, copied(self.objects[path]) if path in self.objects else self._list(path, query)
                 case "POST" if path.endswith("/eviction"):
                     return 201, self._evict(path.removesuffix("/eviction"), body or {})
                 case "POST":
@@ -142,7 +142,7 @@ class Api:
         if _collections(path):
             raise Refusal(404, f"{path} not found")
         found = [one for at, one in sorted(self.objects.items()) if path in _collections(at) and _wanted(one, query)]
-        return {"metadata": {"resourceVersion": str(self._version)}, "items": copy.deepcopy(found)}
+        return {"metadata": {"resourceVersion": str(self._version)}, "items": copied(found)}
 
     def _create(self, path: str, body: Document) -> Document:
         at = f"{path}/{body['metadata'].get('name', self._version)}"
@@ -180,7 +180,8 @@ class Api:
             merged = appliers.apply(standing, said, f"{manager}/{status}")
         else:
             merged = _merged(standing, said)
-        return copy.deepcopy(self.put(own, merged) if merged != standing else standing)
+        answer: Document = copied(self.put(own, merged) if merged != standing else standing)
+        return answer
 
     def _evict(self, path: str, body: Document) -> Document:
         if body.get("apiVersion") != "policy/v1":
@@ -216,7 +217,7 @@ class Api:
         return budgets[0] if budgets else None
 
     def _tell(self, kind: str, one: Document, path: str) -> None:
-        told = copy.deepcopy(one)
+        told = copied(one)
         if kind == "DELETED":
             self._version += 1
             told["metadata"]["resourceVersion"] = str(self._version)
@@ -322,13 +323,13 @@ def _wanted(one: Document, query: Mapping[str, str]) -> bool:
 
 
 def _merged(standing: Any, change: Any) -> Any:
-    """A JSON merge patch (RFC 7386)."""
+    """A JSON merge patch (RFC 7386); shares with what stands all that does not change."""
     if not isinstance(change, Mapping):
-        return copy.deepcopy(change)
+        return copied(change)
     result = dict(standing) if isinstance(standing, Mapping) else {}
     for key, value in change.items():
         if value is None:
             result.pop(key, None)
         else:
             result[key] = _merged(result.get(key), value)
-    return copy.deepcopy(result)
+    return result

@@ -3,7 +3,6 @@
 What a manager applied before and does not apply now goes, unless another manager has applied it as well.
 """
 
-import copy
 from collections.abc import Mapping
 from typing import Any
 
@@ -30,7 +29,7 @@ class Appliers:
         parts = [part for part in PARTS if part in said]
         now = {path for part in parts for path in _leaves(_keyed(said[part], (part,)), (part,))}
         others = set[Path]().union(*(fields for name, fields in self._fields.items() if name != manager))
-        result = {**copy.deepcopy(dict(standing))}
+        result: Document = copied(dict(standing))
         tree = {part: _keyed(result[part], (part,)) for part in PARTS if part in result}
         for path in self._fields.get(manager, set()) - now - others:
             _drop(tree, path)
@@ -40,8 +39,15 @@ class Appliers:
         for part in PARTS:
             result.pop(part, None)
         if owners := (said.get("metadata") or {}).get("ownerReferences"):
-            result["metadata"] = {**result["metadata"], "ownerReferences": copy.deepcopy(owners)}
+            result["metadata"] = {**result["metadata"], "ownerReferences": copied(owners)}
         return result | {part: _listed(value, (part,)) for part, value in tree.items() if value not in ({}, None)}
+
+
+def copied(value: Any) -> Any:
+    """Copy a JSON value; many times faster than `copy.deepcopy`, which looks for cycles."""
+    if isinstance(value, dict):
+        return {key: copied(item) for key, item in value.items()}
+    return [copied(item) for item in value] if isinstance(value, list) else value
 
 
 def _keyed(value: Any, path: Path) -> Any:
@@ -51,7 +57,7 @@ def _keyed(value: Any, path: Path) -> Any:
         return {tuple(item[name] for name in names): dict(item) for item in value}
     if isinstance(value, Mapping):
         return {key: _keyed(item, (*path, key)) for key, item in value.items()}
-    return copy.deepcopy(value)
+    return copied(value)
 
 
 def _listed(value: Any, path: Path) -> Any:

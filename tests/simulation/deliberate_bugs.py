@@ -11,10 +11,14 @@ from typing import Any
 from unittest.mock import patch
 
 from services.central.adapters.pod_evictions import AnnouncedEvictions
+from services.central.adapters.reclaimed_pods import KubeReclaimedPods
 from services.central.core.lost_nodes import actions, guards, verdict
 from services.central.core.lost_nodes.pacing import Pace
+from services.central.core.view.cluster_view import ClusterView
+from services.central.core.view.evidence import LostEvidence
 from services.central.leadership.leader import Leader
 from services.central.nodes.observer import NodeObserver
+from services.evictor.core.arbiter import choice, ranking
 from services.evictor.detectors import Detectors
 from services.evictor.plugins import memory_pressure
 from services.evictor.record.journal import IntentJournal
@@ -137,8 +141,19 @@ def _new_ids_at_each_try() -> Sequence[Any]:
 
 
 def _tenants_first() -> Sequence[Any]:
+    """The plugin ranks them first, and the guard looks at each candidate by itself."""
+
+    def make(allowed: Any) -> Any:
+        def one_by_one(candidates: Any, around: Any) -> Any:
+            alone = [allowed([candidate], around) for candidate in candidates]
+            return tuple(sum((able for able, _ in alone), ())), tuple(sum((spared for _, spared in alone), ()))
+
+        return one_by_one
+
     return [
-        _wrapped(memory_pressure, "ranked", lambda ranked: lambda *args, **more: tuple(reversed(ranked(*args, **more))))
+        _wrapped(memory_pressure, "ranked", lambda ranked: lambda *args, **more: ranked(*args, **more)[::-1]),
+        _wrapped(choice, "allowed", make),
+        _wrapped(ranking, "allowed", make),
     ]
 
 
@@ -153,6 +168,21 @@ def _judged(change: Callable[[Any], Any]) -> Sequence[Any]:
     from services.central.core.view import evidence
 
     return [_wrapped(evidence, "judge", lambda judge: lambda seen, rules: judge(change(seen), rules))]
+
+
+def _silence_is_death() -> Sequence[Any]:
+    """Neither the verdict nor the last look before an eviction asks for the agent's pod."""
+    dead = _judged(lambda seen: replace(seen, agent_ready=False, agent_not_ready_s=seen.silent_s or 0.0))
+    return [*dead, patch.object(KubeReclaimedPods, "agent_lives", lambda *_args: False)]
+
+
+def _not_ready_is_lost() -> Sequence[Any]:
+    """Neither the verdict nor the last look before an eviction asks for heartbeats."""
+    return [
+        *_judged(lambda seen: replace(seen, silent_s=seen.agent_not_ready_s)),
+        patch.object(LostEvidence, "_doubtful", lambda _self, seen: seen.nodes),
+        patch.object(NodeObserver, "silent_s", lambda *_args: float("inf")),
+    ]
 
 
 def _leading(of: Callable[[Any], bool]) -> Sequence[Any]:
@@ -202,8 +232,10 @@ def _not_apart() -> Sequence[Any]:
     def make(wanted: Any) -> Any:
         def wide(self: Any, arrangement: Any, present: Any) -> Any:
             pools = dict(arrangement.pools)
-            pools["reclaim"] = pools["reclaim"] | pools.get("dedicated", pools["reclaim"])
-            return wanted(self, replace(arrangement, pools=pools), present)
+            for own in arrangement.owned.values():
+                pools["reclaim"] |= own.cpus
+            placement = replace(arrangement.placement, pools=pools)
+            return wanted(self, replace(arrangement, placement=placement), present)
 
         return wide
 
@@ -213,13 +245,15 @@ def _not_apart() -> Sequence[Any]:
 MUTATIONS: dict[str, Bug] = {
     "silence of the bus is death": Bug(
         "rule 2, P1",
-        lambda: _judged(lambda seen: replace(seen, agent_ready=False, agent_not_ready_s=seen.silent_s or 0.0)),
+        _silence_is_death,
     ),
-    "an agent that is not ready is lost": Bug(
-        "rule 2, P1", lambda: _judged(lambda seen: replace(seen, silent_s=seen.agent_not_ready_s))
-    ),
+    "an agent that is not ready is lost": Bug("rule 2, P1", _not_ready_is_lost),
     "lost nodes lose their pods at once": Bug(
-        "rule 2, P1", lambda: [patch.object(verdict, "next_step", lambda *_args, **_more: "evict")]
+        "rule 2, P1",
+        lambda: [
+            patch.object(verdict, "next_step", lambda *_args, **_more: "evict"),
+            patch.object(ClusterView, "may_lose_pods", lambda *_args: True),
+        ],
     ),
     "a node that is heard again is not asked for": Bug(
         "rule 2, P1", lambda: [patch.object(NodeObserver, "silent_s", lambda *_args: float("inf"))]

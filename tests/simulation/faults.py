@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
-from random import Random
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
@@ -35,6 +34,8 @@ class Plan:
     cgroup_version: Literal[1, 2] = 2
     whole: tuple[str, ...] = NODES
     """Nodes with a whole agent; the others only send heartbeats."""
+    layout: Literal["kubelet", "own"] = "kubelet"
+    """Whose groups the pods are in: kubelet's, or Sublet's own with one for each class."""
 
     def document(self) -> dict[str, Any]:
         """As it stands in a case."""
@@ -44,7 +45,7 @@ class Plan:
     def of(document: dict[str, Any]) -> "Plan":
         """A plan as it stands in a case."""
         faults = tuple(Fault(**one) for one in document["faults"])
-        return Plan(document["seed"], faults, document["cgroup_version"], tuple(document["whole"]))
+        return Plan(**{**document, "faults": faults, "whole": tuple(document["whole"])})
 
 
 Undo = Callable[[], None]
@@ -235,6 +236,7 @@ KINDS: dict[str, tuple[str, Callable[["World", Any, float], Undo], tuple[float, 
     "agent_down": ("n", _down, (0, 0)),
     "reboot": ("n", _reboot, (0, 0)),
     "freeze_watchdog": ("n", _freeze_keeper, (0, 0)),
+    "agent_unready": ("n", _flag("", "unready", True), (0, 0)),
     "kubelet_down": ("n", _flag("", "kubelet_down", True), (0, 0)),
     "clock_jump": ("a", _skew, (-600, 600)),
     "kernel_refuses": ("n", _refusal, (0.05, 0.7)),
@@ -250,26 +252,3 @@ KINDS: dict[str, tuple[str, Callable[["World", Any, float], Undo], tuple[float, 
     "replay_heartbeats": ("w", _replay, (1, 40)),
     "forged_heartbeat": ("n", _forge, (0, 0)),
 }
-OFTEN = ("agent_down", "bus_cut", "short_of_memory", "kill_at_step", "api_lost_answers", "replay_heartbeats", "kill")
-"""Those that most rules are about come more often."""
-LONG_S = {"agent_down": (20.0, 90.0), "bus_cut": (5.0, 90.0), "short_of_memory": (6.0, 50.0), "freeze": (1.0, 40.0)}
-
-
-def make_plan(seed: int) -> Plan:
-    """The world of a seed."""
-    random = Random(seed)
-    kinds = [*KINDS, *OFTEN * 3]
-    # Few kinds in a world, and these again and again: what only a rare mixture shows is not drowned in all the others.
-    chosen = random.sample(kinds, random.randint(3, 9))
-    faults = []
-    for _ in range(random.randint(4, 14)):
-        kind = random.choice(chosen)
-        who, _, (least, most) = KINDS[kind]
-        target = {"n": NODES, "c": CENTRALS, "a": (*NODES, *CENTRALS), "w": ("world",)}[who]
-        at_s = round(random.uniform(5.0, HORIZON_S - 10.0), 3)
-        low, high = LONG_S.get(kind, (1.0, 40.0))
-        for_s = round(min(random.uniform(low, high), HORIZON_S - at_s), 3)
-        amount = round(random.uniform(least, most), 3)
-        faults.append(Fault(at_s, kind, random.choice(target), for_s, amount))
-    whole = tuple(random.sample(NODES, random.choice((0, 1, 1, 1, 2))))
-    return Plan(seed, tuple(sorted(faults, key=lambda one: one.at_s)), random.choice((1, 2)), tuple(sorted(whole)))

@@ -10,12 +10,13 @@ import sys
 import time
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, as_completed, wait
 from dataclasses import replace
 from pathlib import Path
 
 from deliberate_bugs import MUTATIONS
-from faults import Fault, Plan, make_plan
+from faults import Fault, Plan
+from plans import make_plan
 from simulated_world import World
 
 CASES = Path(__file__).parent / "cases"
@@ -156,12 +157,12 @@ def _mutations(only: str, seeds: int) -> int:
     missed = 0
     print(f"{'bug':44} {'after':>5}  found as")
     with _workers() as pool:
-        results = {name: pool.submit(_found_after, name, range(seeds)) for name in names}
-        for name, result in results.items():
-            found = result.result()
+        looks = {pool.submit(_found_after, name, range(seeds)): name for name in names}
+        for look in as_completed(looks):
+            found = look.result()
             missed += found is None
             count, said = found or (seeds, "NOT FOUND")
-            print(f"{name:44} {count:5}  {said[:110]}", flush=True)
+            print(f"{looks[look]:44} {count:5}  {said[:110]}", flush=True)
     print(f"{len(names) - missed} of {len(names)} deliberate bugs found within {seeds} seeds each")
     return int(missed > 0)
 

@@ -83,18 +83,16 @@ class FieldSettings(BaseModel):
 S = TypeVar("S", bound=FieldSettings)
 
 
-def changed(before: Fragment | None, now: Fragment | None) -> bool:
-    """Whether two fragments differ apart from times; most are the same as before."""
-    return before != now and bool(without_times(before) != without_times(now))
-
-
-def without_times(value: Any) -> Any:
-    """The same value without the keys that only say when."""
-    if isinstance(value, Mapping):
-        return {key: without_times(item) for key, item in value.items() if key not in TIMES}
-    if isinstance(value, (list, tuple)):
-        return [without_times(item) for item in value]
-    return value
+def changed(before: Any, now: Any) -> bool:
+    """Whether two JSON values differ apart from the keys that only say when; what is equal is not walked through."""
+    if before == now:
+        return False
+    if isinstance(before, Mapping) and isinstance(now, Mapping):
+        keys = (before.keys() | now.keys()) - TIMES
+        return any((key in before) != (key in now) or changed(before.get(key), now.get(key)) for key in keys)
+    if isinstance(before, (list, tuple)) and isinstance(now, (list, tuple)):
+        return len(before) != len(now) or any(map(changed, before, now))
+    return True
 
 
 def _any_change(before: Fragment | None, now: Fragment | None, _settings: FieldSettings) -> bool:

@@ -4,6 +4,7 @@ Why each kind of message travels as it does: docs/adr/0002-what-travels-how.md.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from shared.contracts.bus.channels import CHANNEL_OF, CHANNELS, DECISIONS, EVENTS, INTENTS, kept_in
 from shared.contracts.cluster.decision import DecidedObject, Decision, decision_tokens
@@ -165,6 +166,7 @@ def probe_subject(boot_id: str) -> str:
     return f"sublet.cluster.v1.probe.{boot_id}"
 
 
+@lru_cache(maxsize=4096)
 def subject_matches(pattern: str, subject: str) -> bool:
     """Whether a subject falls under a filter: `*` stands for one token, a final `>` for one or more."""
     wanted, given = pattern.split("."), subject.split(".")

@@ -72,14 +72,27 @@ class Process:
 CURRENT: contextvars.ContextVar[Process | None] = contextvars.ContextVar("process", default=None)
 
 
+class InOrder(dict[Any, None]):
+    """A set of tasks in the order in which they came: a set's own is that of addresses, which no other process has."""
+
+    def add(self, task: Any) -> None:
+        """One more."""
+        self[task] = None
+
+    def discard(self, task: Any) -> None:
+        """One less."""
+        self.pop(task, None)
+
+
 class SeededLoop(asyncio.BaseEventLoop):
     """Time moves to the next timer when nothing is left to do."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()
-        self._random, self._now_s = random, 0.0
+        self._chance, self._now_s = random.random, 0.0
         self._turns: dict[Process | None, deque[asyncio.Handle]] = {}
-        self.steps = 0
+        self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
+        self._timers_made = 0
 
     def time(self) -> float:
         """Seconds since the loop began."""
@@ -109,56 +122,61 @@ class SeededLoop(asyncio.BaseEventLoop):
         self.call_soon(work)
         return done
 
+    def call_at(  # type: ignore[override]
+        self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """As its base; timers of the same moment end in the order in which they were made."""
+        timer = asyncio.TimerHandle(when, callback, args, self, context)
+        self._timers_made += 1
+        heapq.heappush(self._timers, (when, self._timers_made, timer))
+        return timer
+
     def _run_once(self) -> None:
-        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
-        if timers and timers[0].when() <= self._now_s:
-            self._take_timers()
+        timers = self._timers
+        while timers and timers[0][0] <= self._now_s:
+            self._ready.append(heapq.heappop(timers)[2])  # type: ignore[attr-defined]
         if self._ready:  # type: ignore[attr-defined]
             self._sort_into_turns()
         if not self._turns:
             self._pass_time()
             return
-        choice = list(self._turns)
-        process = choice[self._random.randrange(len(choice))] if len(choice) > 1 else choice[0]
-        queue = self._turns[process]
+        turns = self._turns
+        process = next(iter(turns)) if len(turns) == 1 else list(turns)[int(self._chance() * len(turns))]
+        queue = turns[process]
         if process is not None and (process.frozen or not process.alive):
             process.parked.extend(queue if process.alive else ())
-            del self._turns[process]
+            del turns[process]
             return
         handle = queue.popleft()
         if not queue:
-            del self._turns[process]
-        if not handle.cancelled():
-            self.steps += 1
+            del turns[process]
+        if not handle._cancelled:
             handle._run()
-
-    def _take_timers(self) -> None:
-        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
-        while timers and (timers[0].cancelled() or timers[0].when() <= self._now_s):
-            handle = heapq.heappop(timers)
-            handle._scheduled = False  # type: ignore[attr-defined]
-            if not handle.cancelled():
-                self._ready.append(handle)  # type: ignore[attr-defined]
 
     def _sort_into_turns(self) -> None:
         ready: deque[asyncio.Handle] = self._ready  # type: ignore[attr-defined]
+        turns = self._turns
         while ready:
             handle = ready.popleft()
-            if handle.cancelled():
+            if handle._cancelled:
                 continue
             process = handle._context.get(CURRENT)  # type: ignore[attr-defined]
             if process is None or (process.alive and not process.frozen):
-                self._turns.setdefault(process, deque()).append(handle)
+                if (queue := turns.get(process)) is None:
+                    turns[process] = queue = deque()
+                queue.append(handle)
             elif process.alive:
                 process.parked.append(handle)
 
     def _pass_time(self) -> None:
-        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        timers = self._timers
+        while timers and timers[0][2].cancelled():
+            heapq.heappop(timers)
         if not timers:
             if self._stopping:  # type: ignore[attr-defined]
                 return
             raise Stuck("no callback is ready and no timer runs")
-        self._now_s = max(self._now_s, timers[0].when())
+        self._now_s = max(self._now_s, timers[0][0])
 
     def _timer_handle_cancelled(self, handle: asyncio.TimerHandle) -> None:
         """Cancelled timers are left out when their time comes."""

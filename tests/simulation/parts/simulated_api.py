@@ -45,15 +45,16 @@ class SimApi(Api):
         """Told of each pod that an eviction has sent on its way, and whether the call said whom it means."""
         self.pods_version = 0
         """Grows with each change of a pod."""
-        self._listeners: dict[str, set[asyncio.Event]] = {}
+        self._listeners: dict[str, dict[asyncio.Event, None]] = {}
+        """By collection; in the order in which they came, for a set's is another one in each process."""
 
     def listen(self, path: str, event: asyncio.Event) -> None:
         """Wake somebody when a collection changes."""
-        self._listeners.setdefault(path, set()).add(event)
+        self._listeners.setdefault(path, {})[event] = None
 
     def forget(self, path: str, event: asyncio.Event) -> None:
         """No more."""
-        self._listeners.get(path, set()).discard(event)
+        self._listeners.get(path, {}).pop(event, None)
 
     def _tell(self, kind: str, one: Document, path: str) -> None:
         super()._tell(kind, one, path)

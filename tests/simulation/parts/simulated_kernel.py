@@ -53,6 +53,8 @@ class SimCgroups(Cgroups):
         self.files: dict[str, dict[str, str]] = {"": {"cpus": cpus, "mems": mems, **_BORN[version]}}
         self.inode: dict[str, int] = {"": 1}
         self._random, self._made = random, 1
+        self.narrowed: set[int] = set()
+        """Inodes of the groups that a write has ever left with fewer CPUs."""
         self.refusal = 0.0
         """Chance that the kernel refuses a write for a reason of its own."""
         self.read_only = False
@@ -141,6 +143,8 @@ class SimCgroups(Cgroups):
                 raise OSError(errno.EACCES, os.strerror(errno.EACCES))
             if any(not CpuSet.parse(self.files[child][name]) <= wanted for child in self.below(group)):
                 raise OSError(errno.EBUSY, os.strerror(errno.EBUSY))
+        if name == "cpus" and wanted <= self.cpus(group) and wanted != self.cpus(group):
+            self.narrowed.add(self.inode[group])
         self.files[group][name] = str(wanted)
 
     def write_line(self, group: str, name: str, line: str, controller: str = "") -> bool:

@@ -62,6 +62,7 @@ from shared.contracts.sample import (
 )
 from shared.core.cgroups.knobs import Version
 from shared.core.cgroups.kubelet_layout import KubeletLayout
+from shared.core.cgroups.layout import Layout
 from shared.core.cpus.topology import Topology, UniformShape
 from shared.core.pods.kube_pod import pod_of
 from shared.settings import CommonSettings, section
@@ -97,6 +98,7 @@ class Machine:
     name: str
     random: Random
     version: Version = 2
+    layout: Layout = field(default_factory=lambda: KubeletLayout("cgroupfs"))
     link: Link = field(default_factory=Link)
     route: Route = field(default_factory=Route)
     agent: Process | None = None
@@ -108,6 +110,8 @@ class Machine:
     short_since_s: float | None = None
     """Since when the node is short of memory; None: it is not."""
     short_until_s: float = float("-inf")
+    unready: bool = False
+    """Kubelet's probe of the agent fails."""
     kubelet_down: bool = False
     down: bool = False
     """The agent does not come back."""
@@ -118,6 +122,8 @@ class Machine:
     """Of pods, by UID."""
     bus: SimBus | None = None
     _pods: tuple[int, list[Pod]] | None = None
+    _read: dict[tuple[str, str], Pod | None] = field(default_factory=dict)
+    """Pods by UID and version of their documents."""
 
     def __post_init__(self) -> None:
         self.folder = self.world.folder / self.name
@@ -125,7 +131,6 @@ class Machine:
         for place in (self.root / "proc/sys/kernel/random", self.state):
             place.mkdir(parents=True)
         self.topology = Topology.uniform(SHAPE)
-        self.layout = KubeletLayout("cgroupfs")
         self.boot()
 
     def boot(self) -> None:
@@ -149,9 +154,15 @@ class Machine:
         """What runs here, as the API server knows it."""
         version = self.world.api.pods_version
         if self._pods is None or self._pods[0] != version:
-            found = [pod for document in self.world.pods_of(self.name) if (pod := pod_of(document)) is not None]
+            found = [pod for document in self.world.pods_of(self.name) if (pod := self._pod(document)) is not None]
             self._pods = version, found
         return self._pods[1]
+
+    def _pod(self, document: Mapping[str, Any]) -> Pod | None:
+        key = document["metadata"]["uid"], document["metadata"]["resourceVersion"]
+        if key not in self._read:
+            self._read[key] = pod_of(document)
+        return self._read[key]
 
     def make_groups(self, pod: Pod) -> None:
         """Kubelet and the runtime make a pod's groups."""

@@ -18,7 +18,6 @@ from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import (
     NodeSample,
 )
-from shared.core.cgroups.kubelet_layout import KubeletLayout
 from shared.errors import Unavailable
 
 if TYPE_CHECKING:
@@ -99,7 +98,7 @@ class SimLease(LeaseClient):
     """The lease as in a pod: the watchdog is a container beside the agent's."""
 
     def __init__(self, machine: "Machine", process: Process) -> None:
-        super().__init__(machine.state, machine.root, KubeletLayout("cgroupfs").top, resident=True)
+        super().__init__(machine.state, machine.root, machine.layout.top, resident=True)
         self._machine, self._process = machine, process
 
     def renew(self, left_s: float, floor: Any) -> None:

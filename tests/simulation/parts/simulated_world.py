@@ -7,8 +7,11 @@ import random as chance
 import shutil
 import sys
 import tempfile
+from asyncio import taskgroups
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -18,7 +21,7 @@ from unittest.mock import patch
 import structlog
 from checks import Checks
 from faults import CENTRALS, HORIZON_S, KINDS, NODES, Plan
-from seeded_loop import CURRENT, Killed, Process, SeededLoop
+from seeded_loop import CURRENT, InOrder, Killed, Process, SeededLoop
 from simulated_api import SimApi
 from simulated_bus import Broker, SimBus
 from simulated_central import Site
@@ -27,12 +30,18 @@ from simulated_parts import NodeClock
 
 from services.qrm.adapters.lease import file as lease_file
 from services.qrm.adapters.lease import watchdog as lease_watchdog
+from shared import registry
 from shared import wire as shared_wire
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 from shared.contracts.readiness import Readiness, ServiceHealth
+from shared.core.cgroups.kubelet_layout import KubeletLayout
+from shared.core.cgroups.layout import Layout, OwnLayout
 from shared.ports import Received
 from shared.wire import Wire
 
+WHEELS = cache(entry_points)
+"""Plug-ins of other wheels: the installation is read once."""
+LAYOUTS: dict[str, Layout] = {"kubelet": KubeletLayout("cgroupfs"), "own": OwnLayout()}
 IN_MEMORY = Path("/dev/shm")
 AGENT = {"app.kubernetes.io/name": "sublet", "app.kubernetes.io/component": "node"}
 CALM_S = 35.0
@@ -46,7 +55,7 @@ class World:
     def __init__(self, plan: Plan, *, tell: Callable[[str], None] | None = None) -> None:
         self.plan, self.random = plan, Random(f"world {plan.seed}")
         self.loop = SeededLoop(Random(f"order {plan.seed}"))
-        self.tell: Callable[[str], None] = lambda _line: None
+        self.tell: Callable[[str], None] = _nobody
         if tell is not None:
             self.tell = lambda line: tell(f"{self.now_s:9.3f}  {line.replace(str(self.folder), '')}")
         self.folder = Path(tempfile.mkdtemp(prefix="sublet-simulation-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
@@ -55,7 +64,8 @@ class World:
         self.api.done, self.api.ended = self.checks.api_did, self.checks.pod_ended
         self.broker.stored_by = self.checks.stored
         self.machines = {
-            name: Machine(self, name, Random(f"{name} {plan.seed}"), plan.cgroup_version) for name in NODES
+            name: Machine(self, name, Random(f"{name} {plan.seed}"), plan.cgroup_version, LAYOUTS[plan.layout])
+            for name in NODES
         }
         self.sites = {name: Site(self, name, Random(f"{name} {plan.seed}")) for name in CENTRALS}
         self._made = 0
@@ -216,6 +226,7 @@ class World:
             await asyncio.sleep(KUBELET_S)
             process = machine.agent
             works = process is not None and process.alive and not process.frozen and not machine.down
+            works = works and not machine.unready
             up_since_s = (up_since_s or self.now_s) if works else 0.0
             if machine.kubelet_down:
                 continue
@@ -323,6 +334,8 @@ class World:
             stack.enter_context(patch.object(shared_wire, "uuid", ids))
             stack.enter_context(patch.object(shared_wire, "secrets", tokens))
             stack.enter_context(patch.object(lease_file, "boottime_s", boottime_s))
+            stack.enter_context(patch.object(taskgroups, "set", InOrder, create=True))
+            stack.enter_context(patch.object(registry, "entry_points", WHEELS))
             stack.enter_context(patch.object(lease_watchdog, "Cgroups", lambda root: kernels[root].kernel))
             structlog.configure(processors=[self._log])
             try:
@@ -332,6 +345,8 @@ class World:
 
     def _log(self, _logger: Any, method: str, entry: Any) -> Any:
         """The services' own log lines are part of the story."""
+        if self.tell is _nobody:
+            raise structlog.DropEvent
         process = CURRENT.get()
         said = {key: value for key, value in entry.items() if key not in ("event", "service", "exc_info")}
         self.tell(f"{process.name if process else '-'} {method} {entry.get('event')} {said or ''}")
@@ -339,7 +354,7 @@ class World:
 
     def _end(self) -> None:
         """Everybody is dead; nothing of them runs while they are cleared away."""
-        self.tell = lambda _line: None
+        self.tell = _nobody
         for process in (*(m.agent for m in self.machines.values()), *(m.keeper for m in self.machines.values()),
                         *(site.agent for site in self.sites.values())):  # fmt: skip
             if process is not None:
@@ -356,6 +371,10 @@ class World:
         finally:
             sys.unraisablehook = hook
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _nobody(_line: str) -> None:
+    """Nobody listens to the story."""
 
 
 def _outcome(task: "asyncio.Task[Any]") -> str:

@@ -26,6 +26,8 @@ SLACK_S = 4.0
 """Between a check and the request that follows from it: lookups of an API server that answers slowly."""
 AT_ONCE_S = 0.3
 """The same of one that answers at once."""
+PRESSED_S = 5.0 + SLACK_S
+"""For how long after its end an evictor may take a pressure for present."""
 PODS_PER_S = 10 / 60
 """What central evicts at most, two of a node at once."""
 
@@ -74,8 +76,8 @@ class EvictionPromises(Promises):
         )
         pressed = (
             machine.short
-            or now_s - machine.short_until_s < 5.0 + SLACK_S
-            or asked > min((amount for _, amount in self.applied[machine.name]), default=0)
+            or now_s - machine.short_until_s < PRESSED_S
+            or asked > self._least_applied(machine.name, now_s - PRESSED_S)
         )
         if not pressed:
             self.fail("P1", f"{machine.name} evicts {uid[:8]} though nothing presses on it")
@@ -84,6 +86,12 @@ class EvictionPromises(Promises):
         steps = self.ledger_of(machine)
         if not any(found == uid and step in ("requested", "accepted") for found, step in steps.values()):
             self.fail("P2", f"{machine.name} evicts {uid[:8]} before that is in its ledger: {steps}")
+
+    def _least_applied(self, node: str, since_s: float) -> int:
+        """The smallest amount that was in force on a node since then."""
+        told = self.applied[node]
+        return min((amount for index, (_, amount) in enumerate(told)
+                    if index + 1 == len(told) or told[index + 1][0] >= since_s), default=0)  # fmt: skip
 
     def central_began(self, site: "Site") -> None:
         """A new life hears everything anew."""

@@ -2,6 +2,8 @@
 
 import json
 from collections import defaultdict
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING
 
 from promise import Promises
@@ -68,14 +70,13 @@ class NodePromises(Promises):
         told = CpuSet.parse(pool.cpus)
         if allocation.reclaimed_cpu_millis > 1000 * len(told):
             self.fail("O", f"{machine.name}: {allocation.reclaimed_cpu_millis} milli-cores of the pool {told}")
-        if allocation.status != "applied":
-            return
-        for pod in machine.pods():
-            group = machine.layout.pod_group(pod)
-            if pod.qos == "reclaimed_cores" and machine.kernel.exists(group):
-                has = machine.kernel.cpus(group)
-                if not told <= has:
-                    self.fail("O", f"{machine.name} tells the pool {told}, and the kernel grants {pod.name} {has}")
+        groups = {pod.name: machine.layout.pod_group(pod) for pod in machine.pods() if pod.qos == "reclaimed_cores"}
+        granted = {name: machine.kernel.cpus(group) for name, group in groups.items() if machine.kernel.exists(group)}
+        if granted and not told <= reduce(or_, granted.values()):
+            self.fail("O", f"{machine.name} tells the pool {told}, and the kernel grants {granted}")
+        for name, has in granted.items():
+            if allocation.status == "applied" and not told <= has:
+                self.fail("O", f"{machine.name} tells the pool {told}, and the kernel grants {name} {has}")
 
     def kernel_written(self, machine: "Machine", group: str, knob: Knob) -> None:
         """After each write of a cgroup."""
@@ -92,18 +93,20 @@ class NodePromises(Promises):
         self._look_apart(machine, group)
 
     def _look_apart(self, machine: "Machine", written: str) -> None:
-        """No write brings a reclaimed pod and one with CPUs of its own together."""
+        """No write brings a reclaimed pod and one with CPUs of its own together; a new pod has none of its own yet."""
         pods = {machine.layout.pod_group(pod): pod for pod in machine.pods()}
         there = {group: machine.kernel.cpus(group) for group in pods if machine.kernel.exists(group)}
         for mine, owner in pods.items():
             if owner.qos != "dedicated_cores" or mine not in there:
                 continue
+            placed = machine.kernel.inode[mine] in machine.kernel.narrowed
             for theirs, other in pods.items():
                 if other.qos != "reclaimed_cores" or theirs not in there:
                     continue
                 key, now = (machine.name, mine, theirs), there[mine] & there[theirs]
                 before = self._overlap.get(key, machine.topology.all)
-                if written in (mine, theirs) and now - before:
+                concerned = any(f"{one}/".startswith(f"{written}/") for one in (mine, theirs))
+                if placed and concerned and now - before:
                     self.fail("P6", f"{machine.name}: {other.name} comes onto CPUs {now} of {owner.name}")
                 self._overlap[key] = now
 
@@ -119,11 +122,11 @@ class NodePromises(Promises):
         keeper = machine.keeper
         wide = ""
         if (
-            path.exists()
-            and keeper is not None
+            keeper is not None
             and not keeper.frozen
             and not machine.kernel.read_only
             and not machine.kernel.refusal
+            and path.exists()
         ):
             lease = json.loads(path.read_text())
             if (

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from present import present
 
 from services.reporter import fields as package
-from services.reporter.core.field import FieldSettings, FieldView, Offered, ReportField, without_times
+from services.reporter.core.field import FieldSettings, FieldView, Offered, ReportField, changed
 from services.reporter.core.overcommit.kubelet_binding import KubeletManagers
 from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
 from shared.build import Build
@@ -397,4 +397,8 @@ def test_a_condition_whose_words_alone_change_waits(
 
 def test_times_do_not_make_a_document_another_one() -> None:
     one = {"a": [{"lastHeartbeatTime": "1", "type": "X"}], "updateTime": 3}
-    assert without_times(one) == {"a": [{"type": "X"}]}
+    assert not changed(one, {"a": [{"lastHeartbeatTime": "2", "type": "X"}]})
+    others: list[Any] = [{"a": [{"type": "Y"}]}, {"a": []}, {"a": "X"}, {**one, "b": None}, {}, None]
+    for other in others:
+        assert changed(one, other), other
+        assert changed(other, one), other
