@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from present import present
 
 from services.reporter import fields as package
-from services.reporter.core.field import FieldSettings, FieldView, Offered, ReportField, changed
+from services.reporter.core.field import FieldSettings, FieldView, Offered, ReportField
 from services.reporter.core.overcommit.kubelet_binding import KubeletManagers
 from services.reporter.fields import conditions, node_metrics, properties, reclaimed, topology
 from shared.build import Build
@@ -393,12 +393,3 @@ def test_a_condition_whose_words_alone_change_waits(
     )
     assert one != two
     assert not conditions.urgent(one, two, FieldSettings())
-
-
-def test_times_do_not_make_a_document_another_one() -> None:
-    one = {"a": [{"lastHeartbeatTime": "1", "type": "X"}], "updateTime": 3}
-    assert not changed(one, {"a": [{"lastHeartbeatTime": "2", "type": "X"}]})
-    others: list[Any] = [{"a": [{"type": "Y"}]}, {"a": []}, {"a": "X"}, {**one, "b": None}, {}, None]
-    for other in others:
-        assert changed(one, other), other
-        assert changed(other, one), other
