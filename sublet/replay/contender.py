@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from services.advisor.core.model.machine import Bounds
-from services.advisor.core.model.view import CPU_TENANTS, View
+from services.advisor.core.model.view import CPU_TENANTS, View, total_request_cores
 from services.advisor.core.round.decide import Round, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.core.round.shape_choice import ShapeEvidence
@@ -155,7 +155,7 @@ class StaticContender:
     def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:  # noqa: ARG002
         """See `Decider`."""
         bounds = view.bounds
-        requested = sum(c.request_cores for c in view.of(*CPU_TENANTS))
+        requested = total_request_cores(view.of(*CPU_TENANTS))
         share = min(max(requested, bounds.min_share_cpus), bounds.max_share_cpus)
         return Sizes(share, bounds.cpus - share, bounds.cpus - share)
 

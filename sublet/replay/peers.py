@@ -7,12 +7,13 @@ counted against them.
 
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from services.advisor.core.demand.cpu import largest_of
 from services.advisor.core.demand.suppress import (
     SUPPRESS_THRESHOLD_PERCENT,
     NodeCpuUse,
@@ -20,9 +21,10 @@ from services.advisor.core.demand.suppress import (
     WorkloadUse,
     best_effort_budget_millis,
 )
-from services.advisor.core.model.containers import once
+from services.advisor.core.model.containers import once, once_beside_cpu
 from services.advisor.core.model.machine import Bounds
-from services.advisor.core.model.view import ContainerView, View, containers_of
+from services.advisor.core.model.view import ContainerView, View, containers_of, cpu_columns
+from shared.contracts.pod import QosClass
 from shared.core.pydantic_words import first_fault
 from shared.errors import BadConfig
 from sublet.replay.contender import Decider, Sizes
@@ -38,6 +40,7 @@ REPORT_S = 60.0
 USAGE_WINDOW_S = 300.0
 RESYNC_S = 300.0
 DIFF_THRESHOLD = 0.1
+_HIGHER_PRIORITY: tuple[QosClass, ...] = ("system_cores", "dedicated_cores", "shared_cores")
 
 
 class PeerKnobs(BaseModel):
@@ -85,10 +88,20 @@ def katalyst_estimate_cores(container: ContainerView, factor: float = KATALYST_D
 
 
 @once
-def katalyst_required_cores(containers: tuple[ContainerView, ...], factor: float) -> float:
+def katalyst_required_cores(containers: Sequence[ContainerView], factor: float) -> float:
     """What the share pool requires: estimates of shared containers, requests of dedicated ones."""
-    shared = math.fsum([katalyst_estimate_cores(c, factor) for c in containers_of(containers, ("shared_cores",))])
-    return shared + math.fsum([c.request_cores for c in containers_of(containers, ("dedicated_cores",))])
+    shared = containers_of(containers, ("shared_cores",))
+    columns = zip(*cpu_columns(shared), strict=True)
+    found = [usage and largest_of(factor * usage, load1, load5) for usage, load1, load5 in columns]
+    # The usual case is that every figure is there.
+    if not all(found):
+        found = [one or katalyst_estimate_cores(shared[at], factor) for at, one in enumerate(found)]
+    return math.fsum([one or 0.0 for one in found]) + _dedicated_cores(containers)
+
+
+@once_beside_cpu
+def _dedicated_cores(containers: Sequence[ContainerView]) -> float:
+    return math.fsum([one.request_cores for one in containers if one.qos == "dedicated_cores"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,11 +185,15 @@ def batch_allocatable_millis(cpus: int, load: FrameLoad, reclaim_percent: int = 
 
 
 @once
-def koordinator_used_cores(containers: tuple[ContainerView, ...]) -> tuple[float, float]:
+def koordinator_used_cores(containers: Sequence[ContainerView]) -> tuple[float, float]:
     """What pods of higher priority use as far as it is measured, and with the requests of those that are not."""
-    tenants = [c for c in containers if c.qos != "reclaimed_cores"]
-    used = math.fsum([c.cpu.usage_cores or 0.0 for c in tenants])
-    return used, math.fsum([c.request_cores if c.cpu.usage_cores is None else c.cpu.usage_cores for c in tenants])
+    tenants = containers_of(containers, _HIGHER_PRIORITY)
+    usage = cpu_columns(tenants).usage
+    used = math.fsum([one or 0.0 for one in usage])
+    if None not in usage:
+        return used, used
+    counted = [c.request_cores if one is None else one for c, one in zip(tenants, usage, strict=True)]
+    return used, math.fsum(counted)
 
 
 class Koordinator:

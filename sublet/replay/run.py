@@ -129,7 +129,8 @@ def _replay_frames(trace: Trace, runs: Sequence[_Run]) -> tuple[int, float]:
     distinct = list(dict.fromkeys(run.bounds for run in runs))
     count, first_s, last_s = 0, None, 0.0
     for frame, loads in _with_loads(trace.to_replay()):
-        seen = without_recorded_waits(frame.view(distinct[0]))
+        seen = frame.view(distinct[0])
+        seen = without_recorded_waits(seen) if frame.may_wait else seen
         # All bounds are of the same CPUs: nothing else in a view depends on them.
         views = {bounds: with_bounds(seen, bounds) for bounds in distinct}
         judge = frame.has_rates(seen)

@@ -11,12 +11,19 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.advisor.core.demand.cpu import DEFAULT_RULE, EstimateRule, estimate_cores, requested_cores, total_cores
+from services.advisor.core.demand.cpu import (
+    DEFAULT_RULE,
+    EstimateRule,
+    estimate_cores,
+    largest_of,
+    requested_cores,
+    total_cores,
+)
 from services.advisor.core.demand.memory import TENANT_PERCENT, estimate_bytes
-from services.advisor.core.model.containers import once
+from services.advisor.core.model.containers import once, once_beside_cpu
 from services.advisor.core.model.machine import unknown_memory_bytes
 from services.advisor.core.model.reasons import Reasons
-from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View, containers_of
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View, containers_of, cpu_columns
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from shared.contracts.envelope import Reason
 
@@ -49,8 +56,15 @@ def judge(_state: None, view: View, _now_s: float, settings: CanonicalSettings) 
 
 
 @once
-def _estimates(containers: tuple[ContainerView, ...], factor: float, fallback: float) -> tuple[float, ...]:
+def _estimates(containers: Sequence[ContainerView], factor: float, fallback: float) -> tuple[float, ...]:
     """Return the estimate of each tenant's container."""
+    tenants = containers_of(containers, CPU_TENANTS)
+    cpu = cpu_columns(tenants)
+    if _are_shared(tenants):
+        found = [usage and largest_of(factor * usage, load1, load5) for usage, load1, load5 in zip(*cpu, strict=True)]
+        # The usual case: every figure is there.
+        if all(found):
+            return tuple([one or 0.0 for one in found])
     measured = EstimateRule(factor, request_fills_gaps=False)
     # That rule alone would take a load average for the whole need while the usage of a new container is still unknown.
     unknown = EstimateRule(factor, request_fills_gaps=True)
@@ -64,13 +78,18 @@ def _estimates(containers: tuple[ContainerView, ...], factor: float, fallback: f
                 unknown if container.cpu.usage_cores is None else measured,
                 fallback,
             )
-            for container in containers_of(containers, CPU_TENANTS)
+            for container in tenants
         ]
     )
 
 
-@once
-def _memory_bytes(containers: tuple[ContainerView, ...], unknown: int, percent: int) -> int:
+@once_beside_cpu
+def _are_shared(containers: Sequence[ContainerView]) -> bool:
+    return all(container.qos == "shared_cores" for container in containers)
+
+
+@once_beside_cpu
+def _memory_bytes(containers: Sequence[ContainerView], unknown: int, percent: int) -> int:
     return sum([estimate_bytes(c.qos, c.memory, c.request_bytes, unknown, percent) for c in containers])
 
 

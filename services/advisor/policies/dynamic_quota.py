@@ -12,6 +12,7 @@ from pydantic import Field
 from services.advisor.core.demand.quota import reclaim_quota_cores
 from services.advisor.core.demand.targets import TargetInForce, target_in_force
 from services.advisor.core.model.machine import reclaim_floor_cpus
+from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy
 from services.advisor.policies import canonical
@@ -34,29 +35,40 @@ def judge(state: float | None, view: View, now_s: float, settings: DynamicQuotaS
     _, base = canonical.judge(None, view, now_s, settings)
     if view.region != SHARE:  # there is one quota, not one for each region
         return None, base
-    quota, why = _quota(state, view, settings)
-    return quota, Demand(base.cores, base.memory_bytes, (*base.why, why), quota)
-
-
-def _quota(last: float | None, view: View, settings: DynamicQuotaSettings) -> tuple[float | None, Reason]:
-    cpus = view.bounds.cpus - view.bounds.reserve_pool_cpus
-    usage = view.node_usage_cores
     target = _target(view, settings)
+    quota, rule = _quota(state, view, target)
+    why = Reasons(lambda: (*base.why, _reason(rule, state, view, target)))
+    return quota, Demand(base.cores, base.memory_bytes, why, quota)
+
+
+def _quota(last: float | None, view: View, target: TargetInForce) -> tuple[float | None, str]:
+    """Return the quota in cores, and the rule that gave it."""
+    cpus, usage = _cpus(view), view.node_usage_cores
     floor = float(reclaim_floor_cpus(view.bounds.cpus))
-    numbers: dict[str, float | int | str | bool | None] = {
-        "cpus": cpus,
-        "target_usage_ratio": target.value,
-        **({"target of": target.service} if target.service else {}),
-        "node_usage_cores": usage,
-        "reclaimed_usage_cores": view.reclaimed_usage_cores,
-        "last_quota_cores": last,
-    }
     try:
         ratio = None if usage is None else usage / cpus
         quota = reclaim_quota_cores(cpus, target.value, ratio, view.reclaimed_usage_cores, floor)
     except Refused as refusal:
-        return last, Reason(rule=str(refusal), numbers=numbers)
-    return quota, Reason(rule="quota: cpus x (target - usage ratio) + reclaimed usage", numbers=numbers)
+        return last, str(refusal)
+    return quota, "quota: cpus x (target - usage ratio) + reclaimed usage"
+
+
+def _cpus(view: View) -> int:
+    return view.bounds.cpus - view.bounds.reserve_pool_cpus
+
+
+def _reason(rule: str, last: float | None, view: View, target: TargetInForce) -> Reason:
+    return Reason(
+        rule=rule,
+        numbers={
+            "cpus": _cpus(view),
+            "target_usage_ratio": target.value,
+            **({"target of": target.service} if target.service else {}),
+            "node_usage_cores": view.node_usage_cores,
+            "reclaimed_usage_cores": view.reclaimed_usage_cores,
+            "last_quota_cores": last,
+        },
+    )
 
 
 def _target(view: View, settings: DynamicQuotaSettings) -> TargetInForce:

@@ -11,6 +11,7 @@ CPUs of its own (another share pool, a dedicated pod) keeps all of them, used or
 Facts: docs/facts/koordinator-cpu-suppress.md#the-budget.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
@@ -24,10 +25,10 @@ from services.advisor.core.demand.suppress import (
     WorkloadUse,
     best_effort_budget_millis,
 )
-from services.advisor.core.model.containers import once
+from services.advisor.core.model.containers import once, once_beside_cpu
 from services.advisor.core.model.machine import reclaim_floor_cpus
 from services.advisor.core.model.reasons import Reasons
-from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View, cpu_columns
 from services.advisor.core.policy import Demand, Policy
 from services.advisor.policies import canonical
 from shared.contracts.envelope import Reason
@@ -133,8 +134,15 @@ def _terms(view: View, last: SuppressState) -> BudgetTerms:
 
 
 @once
-def _tenants_cores(containers: tuple[ContainerView, ...], fallback: float) -> float:
+def _tenants_cores(containers: Sequence[ContainerView], fallback: float) -> float:
+    if _are_tenants(containers) and None not in (usage := cpu_columns(containers).usage):
+        return total_cores([used or 0.0 for used in usage])
     return total_cores(_used_cores(c, fallback) for c in containers if c.qos != "reclaimed_cores")
+
+
+@once_beside_cpu
+def _are_tenants(containers: Sequence[ContainerView]) -> bool:
+    return all(container.qos != "reclaimed_cores" for container in containers)
 
 
 def _used_cores(container: ContainerView, fallback: float) -> float:

@@ -8,7 +8,7 @@ without figures. The demand is never below what tenants use and queue for now. M
 Custom weights are read when the settings are checked; the shipped weights are read once, when first needed.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +16,8 @@ from typing import Annotated, Self
 
 from pydantic import Field, PrivateAttr, ValidationError, model_validator
 
-from services.advisor.core.demand.need import tenants_need
+from services.advisor.core.demand.need import TenantsNeed, tenants_need
+from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.prediction.predictor import StepModel, Weights
@@ -109,30 +110,33 @@ def judge(state: State, view: View, now_s: float, settings: ModelSettings) -> tu
     _, by_rule = canonical.judge(None, view, now_s, CANONICAL)
     tracks, need = tracks_of(settings.models, state), tenants_need(view)
     if not view.fresh or need.measured_cores is None:
-        return tracks, _canonical(by_rule, "no figures", {"fresh": view.fresh})
+        fresh = view.fresh
+        return tracks, _canonical(by_rule, "no figures", lambda: {"fresh": fresh})
     least_cores = need.measured_cores + need.asked_cores
     # Before any of the answers below: what is used now is the least in each of them.
     by_rule = replace(by_rule, cores=max(by_rule.cores, least_cores))
     tracks = tuple(track.observe(need.measured_cores, now_s, settings.rules) for track in tracks)
     ready = next((track for track in tracks if track.is_whole), None)
     if ready is None:
-        lengths = {f"steps of {track.model.step_s:g} s": len(track.past) for track in tracks}
-        return tracks, _canonical(by_rule, "the past is too short", lengths)
+        return tracks, _canonical(by_rule, "the past is too short", lambda: _lengths(tracks))
     bound = ready.bound_cores()
-    numbers = _numbers(ready, bound, need.measured_cores, need.asked_cores, settings)
     if ready.is_wrong(now_s, settings.rules):
-        return tracks, _canonical(by_rule, "too many needs exceeded their bound", numbers)
-    why = Reason(rule=f"model: need of the next {ready.model.horizon_s:g} s, at least that of now", numbers=numbers)
-    return tracks, Demand(max(bound + need.asked_cores, least_cores), by_rule.memory_bytes, (why,))
+        why = "too many needs exceeded their bound"
+        return tracks, _canonical(by_rule, why, lambda: _numbers(ready, bound, need, settings))
+    rule = f"model: need of the next {ready.model.horizon_s:g} s, at least that of now"
+    reasons = Reasons(lambda: [Reason(rule=rule, numbers=_numbers(ready, bound, need, settings))])
+    return tracks, Demand(max(bound + need.asked_cores, least_cores), by_rule.memory_bytes, reasons)
 
 
-def _numbers(
-    track: Track, bound_cores: float, measured_cores: float, asked_cores: float, settings: ModelSettings
-) -> dict[str, float]:
+def _lengths(tracks: Sequence[Track]) -> dict[str, float]:
+    return {f"steps of {track.model.step_s:g} s": len(track.past) for track in tracks}
+
+
+def _numbers(track: Track, bound_cores: float, need: TenantsNeed, settings: ModelSettings) -> dict[str, float]:
     return {
         "bound_cores": round(bound_cores, 6),
-        "now_cores": round(measured_cores, 6),
-        "asked_cores": round(asked_cores, 6),
+        "now_cores": round(need.measured_cores or 0.0, 6),
+        "asked_cores": round(need.asked_cores, 6),
         "coverage": track.model.coverage,
         "predictions": len(track.outcomes),
         "misses": track.misses,
@@ -140,9 +144,11 @@ def _numbers(
     }
 
 
-def _canonical(by_rule: Demand, why: str, numbers: Mapping[str, float]) -> Demand:
+def _canonical(by_rule: Demand, why: str, numbers: Callable[[], Mapping[str, float]]) -> Demand:
     """Return canonical's demand, and why canonical decides."""
-    return replace(by_rule, why=(Reason(rule=f"model: {why}; canonical decides", numbers=dict(numbers)), *by_rule.why))
+    rule = f"model: {why}; canonical decides"
+    reasons = Reasons(lambda: (Reason(rule=rule, numbers=dict(numbers())), *by_rule.why))
+    return replace(by_rule, why=reasons)
 
 
 POLICY = Policy(name="model", settings=ModelSettings, start=tuple, judge=judge)

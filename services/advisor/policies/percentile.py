@@ -18,6 +18,7 @@ from services.advisor.core.demand.cpu import DEFAULT_RULE, EstimateRule, estimat
 from services.advisor.core.demand.memory import estimate_bytes
 from services.advisor.core.demand.need import need_cores, pool_need_cores
 from services.advisor.core.model.machine import unknown_memory_bytes
+from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.prediction.histogram import CPU_CORES, MEMORY_BYTES
@@ -82,32 +83,34 @@ State = Mapping[tuple[str, str], ContainerPast]
 def judge(state: State, view: View, now_s: float, settings: PercentileSettings) -> tuple[State, Demand]:
     """Return the sum of the containers' usual peaks, and at least what they and their pool need now."""
     remembered: dict[tuple[str, str], ContainerPast] = {}
-    cores: list[tuple[str, float]] = []
+    cores: list[tuple[ContainerView, float]] = []
     memory_bytes = young = 0
+    scales = settings.cpu, settings.memory
     for container in view.containers:
         if container.qos == "reclaimed_cores":
             continue
         key = (container.uid, container.name)
-        past = remembered[key] = _observed(state.get(key) or ContainerPast(now_s), container, now_s, settings)
+        past = remembered[key] = _observed(state.get(key) or ContainerPast(now_s), container, now_s, scales)
         is_young = now_s - past.since_s < settings.cold_start_s
         young += is_young
         memory_bytes += _bytes(container, past, is_young, view, settings)
         if container.qos in CPU_TENANTS:
-            cores.append((container.key, _cores(container, past, is_young, view, settings)))
+            cores.append((container, _cores(container, past, is_young, view, settings)))
     pool_cores = pool_need_cores(view)
-    needed = max(total_cores(estimate for _, estimate in cores), pool_cores)
-    return remembered, Demand(needed, memory_bytes, (_reason(cores, pool_cores, young, settings),))
+    needed = max(total_cores([estimate for _, estimate in cores]), pool_cores)
+    why = Reasons(lambda: [_reason(cores, pool_cores, young, settings)])
+    return remembered, Demand(needed, memory_bytes, why)
 
 
 def _observed(
-    past: ContainerPast, container: ContainerView, now_s: float, settings: PercentileSettings
+    past: ContainerPast, container: ContainerView, now_s: float, scales: tuple[Scale, Scale]
 ) -> ContainerPast:
-    """Return the past after this round; a missing figure adds nothing."""
-    need, held = need_cores(container.cpu), _held_bytes(container)
+    """Return the past after this round, on the scales of CPU and memory; a missing figure adds nothing."""
+    need, held = need_cores(container.cpu.usage_cores, container.cpu.load1), _held_bytes(container)
     return ContainerPast(
         past.since_s,
-        past.cpu if need is None else past.cpu.observe(need, now_s, settings.cpu),
-        past.memory.observe(held, now_s, settings.memory) if held else past.memory,
+        past.cpu if need is None else past.cpu.observe(need, now_s, scales[0]),
+        past.memory.observe(held, now_s, scales[1]) if held else past.memory,
     )
 
 
@@ -118,7 +121,7 @@ def _cores(
     # Dedicated CPUs are the pod's own, used or not.
     if container.qos == "dedicated_cores":
         return requested_cores(container.request_cores, fallback)
-    need = need_cores(container.cpu)
+    need = need_cores(container.cpu.usage_cores, container.cpu.load1)
     floors = [need or 0.0, settings.with_margin(past.cpu)]
     if young or need is None:
         rule = EstimateRule(DEFAULT_RULE.usage_factor, request_fills_gaps=need is None)
@@ -144,8 +147,11 @@ def _held_bytes(container: ContainerView) -> int:
     return estimate_bytes(container.qos, container.memory, 0, 0, EXACTLY)
 
 
-def _reason(cores: list[tuple[str, float]], pool_cores: float, young: int, settings: PercentileSettings) -> Reason:
+def _reason(
+    estimates: list[tuple[ContainerView, float]], pool_cores: float, young: int, settings: PercentileSettings
+) -> Reason:
     """Name the largest estimates, and sum up the rest."""
+    cores = [(container.key, estimate) for container, estimate in estimates]
     largest_first = sorted(cores, key=lambda named: (-named[1], named[0]))
     rest = total_cores(estimate for _, estimate in largest_first[NAMED_CONTAINERS:])
     return Reason(

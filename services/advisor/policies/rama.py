@@ -11,7 +11,7 @@ The result stays close to the canonical estimate, so that an indicator which mor
 quota, a noisy neighbour in the caches) does not claim the whole machine. It is never below current use.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated
 
@@ -20,7 +20,9 @@ from pydantic import Field
 from services.advisor.core.demand.cpu import total_cores
 from services.advisor.core.demand.pid import Controller, Gains, Indicator, SizeRange, corrected
 from services.advisor.core.demand.targets import TargetInForce, target_in_force
-from services.advisor.core.model.view import CPU_TENANTS, View
+from services.advisor.core.model.containers import once
+from services.advisor.core.model.reasons import Reasons
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View, containers_of, cpu_columns
 from services.advisor.core.policy import Demand, Policy
 from services.advisor.policies import canonical
 from shared.contracts.cluster.profiles import IndicatorTargets
@@ -79,24 +81,27 @@ def judge(state: State, view: View, now_s: float, settings: RamaSettings) -> tup
     controllers, asked = corrected(indicators, sizes, state.controllers, weight)
     # The indicator that fares worst decides: others being well does not help its tenants.
     need = max(asked.values())
-    why = Reason(
-        rule="size in force, corrected by indicators",
-        numbers={
-            **{f"{name} / target": round(one.current / one.target, 6) for name, one in indicators.items()},
-            **{f"{name} asks for": round(cores, 6) for name, cores in asked.items()},
-            **{f"{name} target of {one.service}": one.value for name, one in targets.items() if one.service},
-            "at least": round(sizes.lower_cores, 6),
-            "at most": round(sizes.upper_cores, 6),
-        },
-    )
-    return State(controllers, now_s), Demand(need, base.memory_bytes, (why, *base.why))
+
+    def said() -> Iterator[Reason]:
+        yield Reason(
+            rule="size in force, corrected by indicators",
+            numbers={
+                **{f"{name} / target": round(one.current / one.target, 6) for name, one in indicators.items()},
+                **{f"{name} asks for": round(cores, 6) for name, cores in asked.items()},
+                **{f"{name} target of {one.service}": one.value for name, one in targets.items() if one.service},
+                "at least": round(sizes.lower_cores, 6),
+                "at most": round(sizes.upper_cores, 6),
+            },
+        )
+        yield from base.why
+
+    return State(controllers, now_s), Demand(need, base.memory_bytes, Reasons(said))
 
 
 def _range(view: View, canonical_cores: float, settings: RamaSettings) -> SizeRange:
     """Return the current size without the reserve, and the bounds of the next size."""
-    known = [c for c in view.of(*CPU_TENANTS) if c.cpu.usage_cores is not None]
-    used = max(total_cores(c.cpu.usage_cores or 0.0 for c in known), view.tenants_usage_cores or 0.0)
-    unknown = total_cores(c.request_cores for c in view.of(*CPU_TENANTS) if c.cpu.usage_cores is None)
+    measured, unknown = _use(view.containers)
+    used = max(measured or 0.0, view.tenants_usage_cores or 0.0)
     lower = max(used + unknown, canonical_cores * (1 - settings.max_gap_ratio))
     upper = max(lower, canonical_cores * (1 + settings.max_gap_ratio), canonical_cores + settings.max_gap_cores)
     return SizeRange(max(0.0, (view.size_cpus or 0) - view.region_reserve_cores), lower, upper)
@@ -142,8 +147,19 @@ def _used_cores(view: View) -> float | None:
     """Return the use of the whole pool if it is measured, otherwise of its containers; None if nothing is measured."""
     if view.tenants_usage_cores is not None:
         return view.tenants_usage_cores
-    known = [c.cpu.usage_cores for c in view.of(*CPU_TENANTS) if c.cpu.usage_cores is not None]
-    return total_cores(known) if known else None
+    return _use(view.containers)[0]
+
+
+@once
+def _use(containers: Sequence[ContainerView]) -> tuple[float | None, float]:
+    """Return what tenants use as far as it is measured (None: nothing is), and what the others requested."""
+    tenants = containers_of(containers, CPU_TENANTS)
+    usage = cpu_columns(tenants).usage
+    known = [used for used in usage if used is not None]
+    unknown = 0.0
+    if len(known) < len(usage):
+        unknown = total_cores([c.request_cores for c, used in zip(tenants, usage, strict=True) if used is None])
+    return total_cores(known) if known else None, unknown
 
 
 POLICY = Policy(name="rama", settings=RamaSettings, start=State, judge=judge, takes_targets=True)

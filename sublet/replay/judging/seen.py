@@ -6,11 +6,12 @@ shows as waiting tasks, in the load averages and as pressure. Clients do not wai
 """
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from services.advisor.core.model.containers import Containers
+from services.advisor.core.model.containers import Column, Containers, CpuColumns, once_beside_cpu
 from services.advisor.core.model.figures import Figures
-from services.advisor.core.model.view import CPU_TENANTS, ContainerView, Signs, View
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, Signs, View, cpu_columns
 from services.advisor.core.model.wait import NOT_MEASURED, Wait
 from shared.core.copies import copier
 
@@ -86,25 +87,46 @@ def as_seen(view: View, wanted_cores: float, queue: TenantQueue, batch_cores: fl
     )
     if wanted_cores <= 0 or (served == wanted_cores and queue.load5 <= 0):
         return _seen_beside_batch(view, batch_cores, node_cores, signs)
-    containers = Containers([_shared(c, wanted_cores, queue) if c.qos in CPU_TENANTS else c for c in view.containers])
+    containers = _cut(view.containers, wanted_cores, queue)
     pool = None if view.tenants_usage_cores is None else view.tenants_usage_cores * served / wanted_cores
     return _seen_in_queue(view, batch_cores, node_cores, signs, containers, pool)
 
 
-def _shared(container: ContainerView, wanted_cores: float, queue: TenantQueue) -> ContainerView:
-    """A container with its part of what was served and of what waits, by what it wanted."""
-    cpu = container.cpu
-    if cpu.usage_cores is None:
-        return container
-    part = cpu.usage_cores / wanted_cores
-    figures = Figures(
-        part * queue.served_cores,
-        None if cpu.load1 is None else cpu.load1 + part * queue.load1,
-        None if cpu.load5 is None else cpu.load5 + part * queue.load5,
-        Wait(part * queue.waiting_tasks),
+def _cut(containers: Sequence[ContainerView], wanted_cores: float, queue: TenantQueue) -> Containers[ContainerView]:
+    """The containers, tenants with their part of what was served and of what waits, by what each wanted."""
+    whole, cpu = containers if isinstance(containers, Containers) else Containers(containers), cpu_columns(containers)
+    parts = [
+        None if usage is None or not tenant else usage / wanted_cores
+        for usage, tenant in zip(cpu.usage, _are_tenants(whole), strict=True)
+    ]
+    seen = CpuColumns(
+        [usage if part is None else part * queue.served_cores for usage, part in zip(cpu.usage, parts, strict=True)],
+        _with_queue(cpu.load1, parts, queue.load1),
+        _with_queue(cpu.load5, parts, queue.load5),
     )
-    runnable = None if container.runnable is None else container.runnable + part * queue.waiting_tasks
-    return _measured(container, figures, runnable)
+    waiting = queue.waiting_tasks
+
+    def make() -> Iterator[ContainerView]:
+        for container, part, usage, load1, load5 in zip(whole, parts, *seen, strict=True):
+            if part is None:
+                yield container
+                continue
+            runnable = None if container.runnable is None else container.runnable + part * waiting
+            yield _measured(container, Figures(usage, load1, load5, Wait(part * waiting)), runnable)
+
+    return Containers.measured(whole, seen, make)
+
+
+@once_beside_cpu
+def _are_tenants(containers: Sequence[ContainerView]) -> tuple[bool, ...]:
+    return tuple([container.qos in CPU_TENANTS for container in containers])
+
+
+def _with_queue(loads: Column, parts: Column, queued: float) -> Column:
+    """Load averages with each container's part of what the queue adds."""
+    return [
+        load if part is None or load is None else load + part * queued for load, part in zip(loads, parts, strict=True)
+    ]
 
 
 def _average(before: float, now: float, passed_s: float, window_s: float) -> float:

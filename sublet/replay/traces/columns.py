@@ -1,15 +1,16 @@
 """Frames of tenants' series as columns: the view is made of the figures, without a sample in between.
 
-A sample is checked, packed and unpacked for every frame, and only three figures of a tenant are new in one.
-What a contender sees is the same to the last digit.
+A sample is checked, packed and unpacked for every frame, and only three figures of a tenant are new in one. Containers
+are made of them for whoever looks at one; most contenders ask for the figures alone. What a contender sees is the same
+to the last digit.
 """
 
 from collections import defaultdict, deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import TypeVar
 
-from services.advisor.core.model.containers import Containers
+from services.advisor.core.model.containers import Containers, CpuColumns
 from services.advisor.core.model.figures import Figures
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
@@ -49,6 +50,11 @@ class ColumnFrame:
     containers: Containers[ContainerView]
     columns: "TenantColumns"
 
+    @property
+    def may_wait(self) -> bool:
+        """A trace says nothing of that."""
+        return False
+
     def view(self, bounds: Bounds) -> View:
         """What the advisor would see of it on a machine with these bounds."""
         return self.columns.view_at(bounds)(self.containers, self.used_cores, self.used_cores)
@@ -67,26 +73,32 @@ class TenantColumns:
         places: dict[str, deque[int]] = defaultdict(deque)
         for place, reading in enumerate(sample.pods):
             places[reading.pod.uid].append(place)
-        seen = view_of(sample, bounds)
         self._sample = sample
+        self._seen = view_of(sample, bounds).containers
         # The view's order of containers, as places in the order of the tenants.
-        self._order = [places[container.uid].popleft() for container in seen.containers]
-        self._makers = [variant_of(container, "cpu") for container in seen.containers]
+        self._order = [places[container.uid].popleft() for container in self._seen]
+        self._here = _Present(self._seen, self._order)
         self._views: dict[Bounds, Callable[..., View]] = {}
 
     def frame(self, at_s: float, covers_s: float, used_cores: float, tenants: Sequence[Cores | None]) -> ColumnFrame:
         """A frame; `tenants` in the order of the sample, None for one that is not there."""
-        containers = Containers(
-            [
-                make(Figures(*figures))
-                for place, make in zip(self._order, self._makers, strict=True)
-                if (figures := tenants[place]) is not None
-            ]
-        )
+        here = [figures for figures in tenants if figures is not None]
         # As the load of a sample: summed in the order of the tenants, and at least what their pool used.
-        total = sum(figures[0] for figures in tenants if figures is not None)
+        total = sum([figures[0] for figures in here])
         load = FrameLoad(max(total, used_cores), max(0.0, used_cores - total))
-        return ColumnFrame(at_s, covers_s, used_cores, load, containers, self)
+        return ColumnFrame(
+            at_s, covers_s, used_cores, load, self._present(tenants, len(here)).with_figures(tenants), self
+        )
+
+    def _present(self, tenants: Sequence[Cores | None], count: int) -> "_Present":
+        """Those that are there: they stay the same for as long as nobody comes or goes."""
+        known = self._here
+        if count == len(known.places) and None not in [tenants[place] for place in known.places]:
+            return known
+        pairs = zip(self._seen, self._order, strict=True)
+        there = [(container, place) for container, place in pairs if tenants[place] is not None]
+        self._here = _Present([container for container, _ in there], [place for _, place in there])
+        return self._here
 
     def view_at(self, bounds: Bounds) -> Callable[..., View]:
         """A function of the containers, the use of their pool, and that of the node."""
@@ -94,3 +106,24 @@ class TenantColumns:
             names = ("containers", "tenants_usage_cores", "node_usage_cores")
             self._views[bounds] = variant_of(view_of(self._sample, bounds), *names)
         return self._views[bounds]
+
+
+class _Present:
+    """The containers that are there at a time, whatever they use."""
+
+    def __init__(self, containers: Sequence[ContainerView], places: Sequence[int]) -> None:
+        """`places` of the containers in the order of the tenants."""
+        self.places = places
+        self._like = Containers(containers)
+        self._makers = [variant_of(container, "cpu") for container in containers]
+
+    def with_figures(self, tenants: Sequence[Cores | None]) -> Containers[ContainerView]:
+        """The containers with these figures of the tenants."""
+        found = [figures for place in self.places if (figures := tenants[place]) is not None]
+        cpu = CpuColumns(*zip(*found, strict=True)) if found else CpuColumns((), (), ())
+
+        def make() -> Iterator[ContainerView]:
+            for of_container, figures in zip(self._makers, found, strict=True):
+                yield of_container(Figures(*figures))
+
+        return Containers.measured(self._like, cpu, make)

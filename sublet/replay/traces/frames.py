@@ -33,6 +33,11 @@ class Frame:
         """What is used in it."""
         return load_of(self.sample)
 
+    @property
+    def may_wait(self) -> bool:
+        """Whether it may say what tenants waited for when it was recorded."""
+        return True
+
     def view(self, bounds: Bounds) -> View:
         """What the advisor sees of it on a machine with these bounds."""
         return view_of(self.sample, bounds)
@@ -57,6 +62,11 @@ class ReplayFrame(Protocol):
 
     @property
     def load(self) -> "FrameLoad":
+        """See `Frame`."""
+        ...
+
+    @property
+    def may_wait(self) -> bool:
         """See `Frame`."""
         ...
 

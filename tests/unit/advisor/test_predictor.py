@@ -97,7 +97,7 @@ def test_a_file_holds_each_step_once_ascending() -> None:
     ],
 )
 def test_need_is_use_or_what_queues(figures: Figures, cores: float | None) -> None:
-    assert need_cores(figures) == cores
+    assert need_cores(figures.usage_cores, figures.load1) == cores
 
 
 def followed(readings: list[tuple[float, float]], track: Track | None = None, rules: TrackRules = RULES) -> Track:

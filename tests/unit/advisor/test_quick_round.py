@@ -1,17 +1,20 @@
 """What a round keeps from the one before, and the short ways of the usual node, give what the whole way gives."""
 
 import gc
+import math
+from collections.abc import Sequence
 from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.advisor.core.demand.cpu import EstimateRule, estimate_cores, requested_cores
 from services.advisor.core.model.containers import Containers, once
 from services.advisor.core.model.figures import Figures, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.ramp import Ramp
 from services.advisor.core.model.reasons import Reasons
-from services.advisor.core.model.view import ContainerView, View
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
 from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
@@ -74,11 +77,31 @@ def test_what_was_asked_of_the_containers_before_changes_no_round(view: View) ->
     assert decide(kept, 0.0, CANONICAL, SizingRules(), None) == first
 
 
+@given(containers=CONTAINERS, factor=st.floats(1, 3))
+def test_canonical_estimates_of_columns_are_those_of_each_container(
+    containers: list[ContainerView], factor: float
+) -> None:
+    fallback = VIEW.bounds.fallback_cores
+    one_by_one = [
+        requested_cores(one.request_cores, fallback)
+        if one.qos == "dedicated_cores"
+        else estimate_cores(
+            one.cpu, one.request_cores, EstimateRule(factor, request_fills_gaps=one.cpu.usage_cores is None), fallback
+        )
+        for one in containers
+        if one.qos in CPU_TENANTS
+    ]
+    settings = canonical.CanonicalSettings(usage_factor=factor)
+    for seen in (Containers(containers), tuple(containers)):
+        _, demand = canonical.judge(None, replace(VIEW, containers=seen), 0.0, settings)
+        assert demand.cores == math.fsum(one_by_one)
+
+
 def test_containers_are_asked_once() -> None:
     asked: list[int] = []
 
     @once
-    def total(containers: tuple[ContainerView, ...], factor: int) -> int:
+    def total(containers: Sequence[ContainerView], factor: int) -> int:
         asked.append(factor)
         return factor * len(containers)
 

@@ -31,13 +31,20 @@ def estimate_cores(
 ) -> float:
     """The largest of usage x factor, 1- and 5-minute load; without any the request; without that the fallback."""
     usage = None if figures.usage_cores is None else figures.usage_cores * rule.usage_factor
-    if usage and figures.load1 and figures.load5 and min(usage, figures.load1, figures.load5) > 0:
-        return max(usage, figures.load1, figures.load5)
+    if whole := largest_of(usage, figures.load1, figures.load5):
+        return whole
     known = [figure for figure in (usage, figures.load1, figures.load5) if figure is not None and figure > 0]
     # A missing figure may be the one that would have been the largest.
     if not known or (rule.request_fills_gaps and len(known) < 3):
         known.append(request_cores)
     return max(known) if max(known) > 0 else fallback_cores
+
+
+def largest_of(usage_cores: float | None, load1: float | None, load5: float | None) -> float:
+    """The largest of three figures that are all measured; 0 where one of them is missing."""
+    if usage_cores and load1 and load5 and usage_cores > 0 and load1 > 0 and load5 > 0:
+        return max(usage_cores, load1, load5)
+    return 0.0
 
 
 def requested_cores(request_cores: float, fallback_cores: float = FALLBACK_CORES) -> float:

@@ -5,9 +5,10 @@ counts at least that: one that uses more than it asked for is not given less for
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from services.advisor.core.model.containers import once
+from services.advisor.core.model.containers import once, once_beside_cpu
 from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.policy import Demand
@@ -36,11 +37,11 @@ def lends(container: ContainerView) -> bool:
 
 
 @once
-def kept_of(containers: tuple[ContainerView, ...]) -> KeptIdle:
+def kept_of(containers: Sequence[ContainerView]) -> KeptIdle:
     """Return what these containers keep. An unmeasured container counts its request anyway, with every policy."""
-    keeping_ones = [container for container in containers if not lends(container)]
-    if not keeping_ones:
+    if _lend_all(containers):
         return NOTHING_KEPT
+    keeping_ones = [container for container in containers if not lends(container)]
     by_service: dict[str, list[float]] = {}
     for container in keeping_ones:
         if container.profile is not None:
@@ -48,6 +49,11 @@ def kept_of(containers: tuple[ContainerView, ...]) -> KeptIdle:
             by_service.setdefault(name, []).append(_idle_cores(container))
     sums = tuple((name, math.fsum(cores)) for name, cores in sorted(by_service.items()))
     return KeptIdle(math.fsum(_idle_cores(one) for one in keeping_ones), sum(map(_idle_bytes, keeping_ones)), sums)
+
+
+@once_beside_cpu
+def _lend_all(containers: Sequence[ContainerView]) -> bool:
+    return all(lends(container) for container in containers)
 
 
 def _idle_cores(container: ContainerView) -> float:

@@ -1,26 +1,34 @@
 """`tenants_need` adds up what tenants use or queue for, for policies that remember the past."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from services.advisor.core.demand.cpu import requested_cores, total_cores
-from services.advisor.core.model.figures import Figures
-from services.advisor.core.model.view import CPU_TENANTS, View
+from services.advisor.core.model.containers import once, once_beside_cpu
+from services.advisor.core.model.view import ContainerView, View, containers_of, cpu_columns
+
+NeedOf = Callable[[float | None, float | None], float | None]
+"""The need of a container by its use and its 1-minute load, in cores; None: not measured."""
 
 
-def need_cores(figures: Figures) -> float | None:
+def need_cores(usage_cores: float | None, load1: float | None) -> float | None:
     """Return what one container uses or queues for now: the larger of its use and its 1-minute load. None: not
     measured.
 
     Use cannot exceed what the container was given; the load also counts tasks that wait for a CPU.
     """
-    return None if figures.usage_cores is None else max(figures.usage_cores, figures.load1 or 0.0)
+    return None if usage_cores is None else max(usage_cores, load1 or 0.0)
 
 
 def pool_used_cores(view: View) -> float:
     """Return the use of all tenants, the larger of its two figures; 0 if none is measured."""
-    of_containers = (c.cpu.usage_cores for c in view.of("shared_cores") if c.cpu.usage_cores is not None)
-    return max(view.tenants_usage_cores or 0.0, total_cores(of_containers))
+    return max(view.tenants_usage_cores or 0.0, _used_cores(view.containers))
+
+
+@once
+def _used_cores(containers: Sequence[ContainerView]) -> float:
+    usage = cpu_columns(containers_of(containers, ("shared_cores",))).usage
+    return total_cores([used for used in usage if used is not None])
 
 
 def pool_need_cores(view: View) -> float:
@@ -46,16 +54,34 @@ class TenantsNeed:
     """Requests of the shared containers that are not measured, and of the dedicated ones."""
 
 
-def used_cores(figures: Figures) -> float | None:
+def used_cores(usage_cores: float | None, load1: float | None) -> float | None:  # noqa: ARG001
     """Return what one container uses now. None: not measured."""
-    return figures.usage_cores
+    return usage_cores
 
 
-def tenants_need(view: View, need_of: Callable[[Figures], float | None] = need_cores) -> TenantsNeed:
+def tenants_need(view: View, need_of: NeedOf = need_cores) -> TenantsNeed:
     """Return the tenants' need in one view; `need_of` returns the need of a measured container."""
-    shared = [(container, need_of(container.cpu)) for container in view.of("shared_cores")]
-    measured = [need for _, need in shared if need is not None]
-    asking = [container for container, need in shared if need is None]
-    asking += [container for container in view.of(*CPU_TENANTS) if container.qos == "dedicated_cores"]
-    asked = total_cores(requested_cores(c.request_cores, view.bounds.fallback_cores) for c in asking)
-    return TenantsNeed(max(total_cores(measured), pool_need_cores(view)) if measured else None, asked)
+    of_containers = _containers_need(view.containers, need_of, view.bounds.fallback_cores)
+    measured = of_containers.measured_cores
+    if measured is None:
+        return of_containers
+    return TenantsNeed(max(measured, pool_need_cores(view)), of_containers.asked_cores)
+
+
+@once
+def _containers_need(containers: Sequence[ContainerView], need_of: NeedOf, fallback: float) -> TenantsNeed:
+    """The same of the containers alone, without what is measured of their pool."""
+    shared = containers_of(containers, ("shared_cores",))
+    cpu = cpu_columns(shared)
+    needs = list(map(need_of, cpu.usage, cpu.load1))
+    measured = [need for need in needs if need is not None]
+    asking = list(_dedicated_requests(containers))
+    if len(measured) < len(needs):
+        asking += [one.request_cores for one, need in zip(shared, needs, strict=True) if need is None]
+    asked = total_cores([requested_cores(request, fallback) for request in asking])
+    return TenantsNeed(total_cores(measured) if measured else None, asked)
+
+
+@once_beside_cpu
+def _dedicated_requests(containers: Sequence[ContainerView]) -> tuple[float, ...]:
+    return tuple([one.request_cores for one in containers if one.qos == "dedicated_cores"])

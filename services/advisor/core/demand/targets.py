@@ -1,9 +1,10 @@
 """`target_in_force` returns the target of an indicator in a region: the strictest of its services."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from services.advisor.core.model.view import CPU_TENANTS, View
+from services.advisor.core.model.containers import once_beside_cpu
+from services.advisor.core.model.view import CPU_TENANTS, ContainerView, View
 from shared.contracts.cluster.profiles import IndicatorTargets
 
 
@@ -22,6 +23,8 @@ def target_in_force(
 
     A service can therefore loosen a target only in a pool that it does not share. None: there is no target.
     """
+    if _has_no_profile(view.containers):
+        return None if default is None else TargetInForce(default)
     asked: set[tuple[float, str]] = set()
     for container in view.of(*CPU_TENANTS):
         profile = container.profile
@@ -33,3 +36,8 @@ def target_in_force(
     if not asked:
         return None if default is None else TargetInForce(default)
     return TargetInForce(*min(asked))
+
+
+@once_beside_cpu
+def _has_no_profile(containers: Sequence[ContainerView]) -> bool:
+    return all(container.profile is None for container in containers)

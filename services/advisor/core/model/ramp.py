@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Literal
 
 from shared.core.cpus.cpuset import MAX_CPUS
@@ -57,6 +58,7 @@ class RampPace:
     """See `RampLimits.max_wait_s`."""
 
 
+@lru_cache(maxsize=64)
 def followed_at_once(pace: RampPace) -> RampPace:
     """The pace of a policy that owns it: steps of any size, without a wait; when sizes are made even stays."""
     return replace(pace, max_down_step_cpus=MAX_CPUS, down_period_s=0.0, max_down_wait_s=0.0)

@@ -1,10 +1,10 @@
 """A region is the unit that the advisor sizes: a share pool, a pod isolated from one, or a dedicated pod."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from services.advisor.core.model.view import ContainerView
+from services.advisor.core.model.view import ContainerView, total_request_cores
 
 RegionType = Literal["share", "isolation", "dedicated"]
 NO_NUMA = -1
@@ -19,7 +19,7 @@ class Region:
     type: RegionType
     numa: int | None = None
     exclusive: bool = False
-    containers: tuple[ContainerView, ...] = ()
+    containers: Sequence[ContainerView] = ()
 
     @property
     def name(self) -> str:
@@ -30,7 +30,7 @@ class Region:
     def request_cores(self) -> float:
         """Return the requests of its containers; of a container that spans NUMA nodes, the part here."""
         if self.numa is None:
-            return sum(container.request_cores for container in self.containers)
+            return total_request_cores(self.containers)
         return sum(container.request_cores * part_in(container, self.numa) for container in self.containers)
 
     @property

@@ -1,10 +1,10 @@
 """The view is what a policy sees: containers that hold resources, and the node's memory, from one sample."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from services.advisor.core.model.containers import Containers, once
+from services.advisor.core.model.containers import Containers, CpuColumns, once, once_beside_cpu
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.profile import PodProfile
@@ -51,10 +51,37 @@ class ContainerView:
         return f"{self.pod}/{self.name}"
 
 
+def containers_of(containers: Sequence[ContainerView], classes: tuple[QosClass, ...]) -> Sequence[ContainerView]:
+    """Those of these QoS classes; where all are, the same object."""
+    return containers if _are_all_of(containers, classes) else _those_of(containers, classes)
+
+
+@once_beside_cpu
+def _are_all_of(containers: Sequence[ContainerView], classes: tuple[QosClass, ...]) -> bool:
+    return all(container.qos in classes for container in containers)
+
+
 @once
-def containers_of(containers: tuple[ContainerView, ...], classes: tuple[QosClass, ...]) -> tuple[ContainerView, ...]:
-    """Those of these QoS classes."""
-    return tuple([container for container in containers if container.qos in classes])
+def _those_of(containers: Sequence[ContainerView], classes: tuple[QosClass, ...]) -> Containers[ContainerView]:
+    return Containers([container for container in containers if container.qos in classes])
+
+
+def cpu_columns(containers: Sequence[ContainerView]) -> CpuColumns:
+    """The CPU figures of the containers, in their order."""
+    known = containers.cpu if isinstance(containers, Containers) else None
+    if known is not None:
+        return known
+    figures = [container.cpu for container in containers]
+    found = CpuColumns([f.usage_cores for f in figures], [f.load1 for f in figures], [f.load5 for f in figures])
+    if isinstance(containers, Containers):
+        containers.cpu = found
+    return found
+
+
+@once_beside_cpu
+def total_request_cores(containers: Sequence[ContainerView]) -> float:
+    """What they requested together."""
+    return sum([container.request_cores for container in containers])
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +111,7 @@ class View:
     """One moment of the node, containers ascending by namespace/pod/container."""
 
     bounds: Bounds
-    containers: tuple[ContainerView, ...] = ()
+    containers: Sequence[ContainerView] = ()
     memory: NodeMemory = field(default_factory=NodeMemory)
     tenants_usage_cores: float | None = None
     """CPU use of the shared pods' cgroup as a whole; in a sample made early it covers a shorter time than theirs."""
@@ -106,7 +133,7 @@ class View:
     region_reserve_cores: float = 0.0
     """What is added to the region's need, or would be if the policy did not own its reserve."""
 
-    def of(self, *classes: QosClass) -> tuple[ContainerView, ...]:
+    def of(self, *classes: QosClass) -> Sequence[ContainerView]:
         """The containers of these QoS classes."""
         return containers_of(self.containers, classes)
 

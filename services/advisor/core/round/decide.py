@@ -3,6 +3,7 @@
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from services.advisor.core.demand.kept import keeping, kept_of, without_kept
@@ -132,6 +133,14 @@ def decide(view: View, now_s: float, chosen: ConfiguredPolicy, rules: SizingRule
         return replace(done, failed=str(refusal))
 
 
+NOTHING_BEFORE, NO_MEMORY_BEFORE = SizedRegions(), MemoryAdvice()
+
+
+@lru_cache(maxsize=64)
+def _without_reserve(bounds: Bounds) -> Bounds:
+    return replace(bounds, reserve_cores=0.0)
+
+
 @dataclass(slots=True)
 class _RoundBuilder:
     """Builds one round. A policy may be asked twice in it: again without isolated pods, where these do not fit."""
@@ -141,6 +150,8 @@ class _RoundBuilder:
     chosen: ConfiguredPolicy
     rules: SizingRules
     last: Round | None
+    ramps: Mapping[str, Ramp] = field(default_factory=dict)
+    """Of the last round, by region; empty where pools overlap."""
     states: dict[str, Any] = field(default_factory=dict)
     demands: dict[str, Demand] = field(default_factory=dict)
     dedicated: set[str] = field(default_factory=set)
@@ -151,8 +162,9 @@ class _RoundBuilder:
         shape, fresh = shape_of(self.view), self.view.fresh
         node = SizingInput(shape, self.view.containers, self.rules.pace, self.rules.isolation, may_shrink=fresh)
         before = self._before()
+        self.ramps = before.provision.ramps
         sized = size_regions(node, lambda pods: self._needs(shape, pods), before, self.now_s)
-        ramp = before.provision.ramps.get(SHARE)
+        ramp = self.ramps.get(SHARE)
         sizes = disjoint_sizes(self._bounds(self.demands[SHARE]), sized.provision, ramp, may_shrink=fresh)
         return self._round(sizes, sized.provision, sized.isolation)
 
@@ -180,7 +192,7 @@ class _RoundBuilder:
     def _bounds(self, demand: Demand) -> Bounds:
         """The machine's bounds, with the reserve that is added to this demand."""
         bounds = self.view.bounds
-        return bounds if self._adds_reserve(demand) else replace(bounds, reserve_cores=0.0)
+        return bounds if self._adds_reserve(demand) else _without_reserve(bounds)
 
     def _own_pace(self, demand: Demand) -> RampPace | None:
         """Return the pace of this demand; None if the common pace applies."""
@@ -188,16 +200,15 @@ class _RoundBuilder:
         return None if common else followed_at_once(self.rules.pace)
 
     def _need(self, region: Region, footprint: Footprint, demand: Demand, size_cpus: int | None) -> Need:
-        added = footprint if self._adds_reserve(demand) else replace(footprint, reserve_cores=0.0)
+        added = footprint if self._adds_reserve(demand) else Footprint(footprint.numas, 0.0)
         return Need(region, added, demand.cores, size_cpus, pace=self._own_pace(demand))
 
     def _needs(self, shape: Shape, isolated: Collection[str]) -> Sequence[Need]:
         """Return the needs of regions without CPUs yet: dedicated pods have theirs, and only their memory counts."""
         # Asked a second time, without isolated pods, only the second answer counts.
         self.states, self.demands, self.dedicated = {}, {}, set()
-        ramps = self._ramps()
         needs = []
-        for region, footprint, view in region_views(self.view, isolated, shape, ramps):
+        for region, footprint, view in region_views(self.view, isolated, shape, self.ramps):
             demand = self._judged(view, region.name)
             if region.type == "dedicated":
                 self.dedicated.add(region.name)
@@ -208,11 +219,8 @@ class _RoundBuilder:
     def _before(self) -> SizedRegions:
         """Return what the last round left; empty if there was none, or its pools overlapped."""
         if self.last is None or self.last.provision is None:
-            return SizedRegions()
+            return NOTHING_BEFORE
         return SizedRegions(self.last.isolation, self.last.provision)
-
-    def _ramps(self) -> Mapping[str, Ramp]:
-        return self._before().provision.ramps
 
     def _judged(self, view: View, region: str) -> Demand:
         """Return the policy's demand for one region. Its state continues from the last round if the policy is the
@@ -234,9 +242,9 @@ class _RoundBuilder:
     def _round(self, sizes: PoolSizes, provision: Provision | None, isolation: Isolation) -> Round:
         view, demand, last = self.view, self._demand(), self.last
         reserved = reserved_bytes(view.memory, self.rules)
-        before = MemoryAdvice(last.reclaimed_memory_bytes, last.memory_limit_bytes) if last else MemoryAdvice()
+        before = MemoryAdvice(last.reclaimed_memory_bytes, last.memory_limit_bytes) if last else NO_MEMORY_BEFORE
         memory = memory_advice(view, demand.memory_bytes, reserved, before)
-        ramps, instead, policy = self._ramps(), self.rules.instead, self.chosen.policy.name
+        ramps, instead, policy = self.ramps, self.rules.instead, self.chosen.policy.name
 
         # Store only the terms: storing the previous round as well would keep all earlier rounds alive.
         def said() -> Iterator[Reason]:

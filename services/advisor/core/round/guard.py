@@ -69,6 +69,17 @@ def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
     quota: Any = demand.reclaim_quota_cores
     now: Any = demand.now_cores
     why: Any = demand.why
+    # The usual answer: one look at each field.
+    if (
+        type(cores) is float
+        and 0.0 <= cores <= MOST_CORES
+        and type(memory) is int
+        and 0 <= memory <= MOST_BYTES
+        and quota is None
+        and (now is None or (type(now) is float and 0.0 <= now <= MOST_CORES))
+        and type(why) is Reasons
+    ):
+        return demand
     if not _is_amount(cores, Real, MOST_CORES):
         raise _nonsense(policy, f"cores {cores!r}, want a number from 0 to {MOST_CORES:g}")
     if not _is_amount(memory, Integral, MOST_BYTES):

@@ -6,7 +6,7 @@ policy, `sublet whatif` reads them from a question.
 
 import math
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from services.advisor.core.model.ramp import RampPace
 from services.advisor.core.model.shape import Shape
@@ -15,6 +15,7 @@ from services.advisor.core.sizing.assemble import Assembled
 from services.advisor.core.sizing.isolation import ContainerTasks, Isolation, IsolationRules, isolate
 from services.advisor.core.sizing.provision import Need, Provision, Regulation, provide
 
+NOBODY_ISOLATED, NOTHING_SIZED = Isolation(), Provision(Assembled({}))
 NeedsOf = Callable[[Collection[str]], Sequence[Need]]
 """The needs of all regions when these pods are isolated."""
 
@@ -36,8 +37,8 @@ class SizingInput:
 class SizedRegions:
     """The sizes of one round, and which pods are isolated: what the next round begins with."""
 
-    isolation: Isolation = field(default_factory=Isolation)
-    provision: Provision = field(default_factory=lambda: Provision(Assembled({})))
+    isolation: Isolation = NOBODY_ISOLATED
+    provision: Provision = NOTHING_SIZED
 
 
 def size_regions(node: SizingInput, needs_of: NeedsOf, before: SizedRegions, now_s: float) -> SizedRegions:
@@ -55,7 +56,7 @@ def size_regions(node: SizingInput, needs_of: NeedsOf, before: SizedRegions, now
 
 def _isolation(node: SizingInput, before: Isolation, now_s: float) -> Isolation:
     if node.isolation is None:
-        return Isolation()
+        return NOBODY_ISOLATED
     tasks = [
         ContainerTasks(c.pod, c.name, c.pool, max(c.limit_cores, c.request_cores), c.runnable)
         for c in node.containers

@@ -7,8 +7,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import NamedTuple
 
-from services.advisor.core.model.ramp import Ramp, RampLimits, RampPace
+from services.advisor.core.model.ramp import Even, Ramp, RampLimits, RampPace
 from services.advisor.core.model.region import Region
 from services.advisor.core.model.shape import Footprint, Shape
 from services.advisor.core.sizing.assemble import Assembled, RegionRequirement, assemble
@@ -16,6 +17,8 @@ from services.advisor.core.sizing.fitting import fit_pools
 from services.advisor.core.sizing.regulate import regulated, rounded
 from services.advisor.core.sizing.reserves import reserve_of_region
 from shared.core.cgroups.layout import SHARE
+
+NO_RAMP = Ramp()
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,11 +77,37 @@ class Regulation:
 def provide(shape: Shape, needs: Sequence[Need], regulation: Regulation) -> Provision:
     """The sizes of this round, from one need for each region; isolated pods get what they asked for."""
     done = {need.region.name: _regulated(shape, need, regulation) for need in needs if need.region.type != "isolation"}
+    if len(needs) == 1 and needs[0].region.type == "share" and needs[0].region.numa is None:
+        region, ramp = needs[0].region, done[needs[0].region.name].ramp
+        alone = _LonePool(region.pool, needs[0].footprint.numas, needs[0].reclaimable)
+        return Provision(_assembled_alone(shape, alone, ramp.size, region.request_cores), done, (region,))
     sizes = {name: one.ramp.size for name, one in done.items()}
     if shape.spread:
         sizes |= _fitted_to_nodes(shape, needs, sizes)
     requirements = [_requirement(shape, need, sizes.get(need.region.name, 0)) for need in needs]
     return Provision(assemble(shape.node, requirements), done, tuple(need.region for need in needs))
+
+
+class _LonePool(NamedTuple):
+    """The only region of a node, where that is an unbound share pool."""
+
+    pool: str
+    numas: tuple[int, ...]
+    reclaimable: bool
+
+
+# The usual node: its size stays the same for many rounds.
+@lru_cache(maxsize=1024)
+def _assembled_alone(shape: Shape, alone: _LonePool, required_cpus: int, request_cores: float) -> Assembled:
+    requirement = RegionRequirement(
+        pool=alone.pool,
+        type="share",
+        numas=alone.numas,
+        required_cpus=required_cpus,
+        request_cores=request_cores,
+        reclaimable=alone.reclaimable,
+    )
+    return assemble(shape.node, [requirement])
 
 
 def _fitted_to_nodes(shape: Shape, needs: Sequence[Need], sizes: Mapping[str, int]) -> dict[str, int]:
@@ -122,21 +151,26 @@ def _regulated(shape: Shape, need: Need, regulation: Regulation) -> Regulated:
     pace = need.pace or regulation.pace
     # Even sizes keep the threads of a core in one pool; pools that overlap share cores anyway.
     even = pace.even if need.region.type == "share" and shape.smt and not shape.node.overlap else "off"
-    limits = RampLimits(
+    limits = _limits(shape, need.footprint.numas, pace, even)
+    before = regulation.ramps.get(need.region.name, NO_RAMP)
+    wanted = rounded(need.required_cores + need.footprint.reserve_cores, even)
+    # The need of a view without figures is a guess: it may grow a pool, and never shrink one (docs/facts/safety-
+    # rules.md#rule-1-absent-is-not-zero).
+    least = wanted if regulation.may_shrink else max(wanted, need.effective_cpus or 0)
+    return Regulated(need, wanted, regulated(before, limits, regulation.now_s, least, need.effective_cpus))
+
+
+@lru_cache(maxsize=256)
+def _limits(shape: Shape, numas: tuple[int, ...], pace: RampPace, even: Even) -> RampLimits:
+    return RampLimits(
         lower=shape.min_cpus,
-        upper=max(0, sum(_open_cpus(shape, numa) for numa in need.footprint.numas)),
+        upper=max(0, sum(_open_cpus(shape, numa) for numa in numas)),
         even=even,
         max_up_step=pace.max_up_step_cpus,
         max_down_step=pace.max_down_step_cpus,
         down_period_s=pace.down_period_s,
         max_wait_s=pace.max_down_wait_s,
     )
-    before = regulation.ramps.get(need.region.name, Ramp())
-    wanted = rounded(need.required_cores + need.footprint.reserve_cores, even)
-    # The need of a view without figures is a guess: it may grow a pool, and never shrink one (docs/facts/safety-
-    # rules.md#rule-1-absent-is-not-zero).
-    least = wanted if regulation.may_shrink else max(wanted, need.effective_cpus or 0)
-    return Regulated(need, wanted, regulated(before, limits, regulation.now_s, least, need.effective_cpus))
 
 
 def _open_cpus(shape: Shape, numa: int) -> int:

@@ -1,7 +1,7 @@
 """`region_views` shows a policy each region: its own containers, the usage that is theirs, the size of its pool."""
 
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from services.advisor.core.model.containers import once
@@ -49,7 +49,7 @@ def region_views(
 
 
 @once
-def _share_region(containers: tuple[ContainerView, ...]) -> Region:
+def _share_region(containers: Sequence[ContainerView]) -> Region:
     return Region(SHARE, "share", containers=containers_of(containers, ("shared_cores",)))
 
 

@@ -5,18 +5,18 @@ A region is on one NUMA node if its pods are bound to it, otherwise on all nodes
 Facts: docs/facts/katalyst-cpu.md#regions-and-reserves.
 """
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 
-from services.advisor.core.model.containers import once
+from services.advisor.core.model.containers import once_beside_cpu
 from services.advisor.core.model.region import NO_NUMA, Region, RegionType
 from services.advisor.core.model.view import ContainerView
 from shared.contracts.advice import isolation_pool
 from shared.core.cgroups.layout import SHARE
 
 
-@once
-def plain(containers: tuple[ContainerView, ...]) -> bool:
+@once_beside_cpu
+def plain(containers: Sequence[ContainerView]) -> bool:
     """Return whether all shared containers are in the one share pool and none has CPUs of its own: the usual case."""
     for container in containers:
         if container.dedicated or container.bound or (container.pool != SHARE and container.qos == "shared_cores"):
