@@ -40,7 +40,7 @@ async def measure() -> list[Row]:
 def replay_rows() -> list[Row]:
     """Rows a second of a policy, of the peers and of the frontier, on nodes of a few tenants and of many."""
     rows = []
-    for tenants in (12, 130):
+    for tenants in (10, 130):
         for what, (policies, peers) in FAMILIES.items():
             # The baseline, which comes with every comparison, costs next to nothing.
             chosen = [row for row in rows_of(policies, peers, RULES) if row.name != "static"]
