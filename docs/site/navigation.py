@@ -40,6 +40,7 @@ NAVIGATION: Tree = {
         "State": "docs/state.md",
         "Upgrade and rollback": "docs/upgrading.md",
         "Kinds of nodes": "docs/kubernetes-kinds.md",
+        "Quick start on 48 CPUs": "docs/quick-start-transcript.md",
         "The node": {
             "Isolation": "docs/isolation.md",
             "Shared CPUs": "docs/shared-cpus.md",

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
+from kube_rig.clients import Clients
 from kube_rig.cluster import CLUSTER, Cluster
+from kube_rig.component import Place
 from kube_rig.images import Image
 from kube_rig.isolation import GROUPS, NETWORK, Isolation
 from kube_rig.node import Makings, Node, Site, build_node
@@ -19,9 +21,9 @@ READY_LIMIT_S = 90.0
 
 
 class ToTheFirst:
-    """The line of a further node to the first one, which passes on what is for others."""
+    """The line of a further node to where the control plane runs, which passes on what is for others."""
 
-    def __init__(self, first: Isolation, site: Site) -> None:
+    def __init__(self, first: Place, site: Site) -> None:
         self._first, self._site = first, site
 
     def join(self, machine: Isolation) -> None:
@@ -62,7 +64,7 @@ def joined(cluster: Cluster, *images: Image) -> Iterator[tuple[Node, ...]]:
     cache = CLUSTER.cache_folder()
     makings = Makings(cluster.programs, cluster.authority, cluster.images, cluster.folder, cache)
     with ExitStack() as stack:
-        nodes = tuple(stack.enter_context(_started(cluster, makings, site)) for site in SITES)
+        nodes = tuple(stack.enter_context(started(cluster, cluster.node.isolation, makings, site)) for site in SITES)
         for node in nodes:
             for image in images:
                 node.load(image.archive)
@@ -71,8 +73,13 @@ def joined(cluster: Cluster, *images: Image) -> Iterator[tuple[Node, ...]]:
 
 
 @contextmanager
-def _started(cluster: Cluster, makings: Makings, site: Site) -> Iterator[Node]:
-    line = ToTheFirst(cluster.node.isolation, site)
+def started(cluster: Clients, first: Place, makings: Makings, site: Site) -> Iterator[Node]:
+    """A node of a cluster, with the images that every node has, for as long as the block lasts.
+
+    Raises:
+        RigMissing: a program does not come up; with its last words.
+    """
+    line = ToTheFirst(first, site)
     isolation = Isolation(makings.cache, line, name=site.name, groups=f"{GROUPS}-{site.name}")
     try:
         isolation.open()
@@ -88,7 +95,7 @@ def _started(cluster: Cluster, makings: Makings, site: Site) -> Iterator[Node]:
     assert isolation.left() == []
 
 
-def is_ready(cluster: Cluster, name: str) -> bool:
+def is_ready(cluster: Clients, name: str) -> bool:
     """Whether kubelet says so of a node."""
     found = [node for node in cluster.get("nodes")["items"] if node["metadata"]["name"] == name]
     conditions = found[0]["status"].get("conditions", []) if found else []

@@ -28,21 +28,29 @@ def lines_of(sublet: Installation, pod: str) -> list[tuple[str, str]]:
     return sorted((words[3], words[5]) for words in said if words[3] in ("EvictCreated", "EvictSucceeded"))
 
 
-def configure(sublet: Installation, objects: str, kind: str) -> None:
-    """Create configuration objects, and wait until the node says that it has applied them."""
+def configure(sublet: Installation, objects: str, kind: str, *, nodes: int = 1) -> None:
+    """Create configuration objects, and wait until every node has them."""
     sublet.type("create", "--filename", "-", given=objects)
 
     def applied() -> bool:
         status = sublet.cluster.get(kind, "default").get("status", {})
-        return (status.get("targetNodes"), status.get("updatedTargetNodes")) == (1, 1)
+        return (status.get("targetNodes"), status.get("updatedTargetNodes")) == (nodes, nodes)
 
     until(applied, CONFIG_LIMIT_S * sublet.patience, f"{kind}/default on every node")
     sublet.type("get", kind)
 
 
 def forget(sublet: Installation, *kinds: str) -> None:
-    """Delete configuration objects; the node goes back to its defaults."""
-    sublet.type("delete", ",".join(("kcc", *kinds)), "--all", "--wait")
+    """Delete configuration objects; the nodes go back to the defaults."""
+    sublet.type("delete", ",".join(kinds), "--all", "--wait")
+
+    def told() -> bool:
+        nodes = sublet.cluster.get("cnc")["items"]
+        return not any(node.get("status", {}).get("katalystCustomConfigList") for node in nodes)
+
+    # A kind that nobody declares stays as it is, so what declares it goes last.
+    until(told, CONFIG_LIMIT_S * sublet.patience, f"no {' and no '.join(kinds)} on any node")
+    sublet.type("delete", "kcc", "--all", "--wait")
 
 
 def free_memory_threshold(threshold_bytes: int) -> tuple[Document, Document]:

@@ -1,19 +1,22 @@
-"""A cluster whose only node is the emulated machine: the control plane runs beside it, on this machine's own CPUs."""
+"""A cluster with an emulated machine as its node; the control plane, and a node for what belongs to no other node, run
+beside it on this machine's own CPUs."""
 
 import base64
 import json
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
-from kube_rig.certificates import Authority, Identity
+from kube_rig.certificates import Identity
 from kube_rig.clients import Clients
-from kube_rig.cluster import ready
 from kube_rig.control_plane import ControlPlane, build_control_plane, client
+from kube_rig.images import Image
 from kube_rig.isolation import POD_NETWORK
-from kube_rig.node import NODE, Site, build_names, kubelet_config, pods_network
+from kube_rig.node import NODE, Makings, Node, Site, build_names, kubelet_config, pods_network
+from more_nodes import is_ready, started
 from rig.machine import Machine
 from rig.packages import run
 from rig_parts import until
@@ -24,7 +27,9 @@ from node_rig.root import Disks
 
 HOME = Path("/etc/kubernetes")
 """What kubelet and kube-proxy are told lies there in the guest."""
-READY_LIMIT_S, KUBELET_START_LIMIT_S = 180.0, 120.0
+BESIDE = Site("beside", "10.213.4.2", "10.213.224.0/20")
+"""The node that is not emulated: central and its hub would be as slow as the emulated one."""
+READY_LIMIT_S, KUBELET_START_LIMIT_S = 240.0, 120.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,38 +38,33 @@ class GuestCluster(Clients):
 
     control_plane: ControlPlane
     guest: Guest
+    beside: Node
 
 
 @contextmanager
-def running(
-    disks: Disks, programs: Mapping[str, Path], folder: Path, machine: Machine = TUTORIALS
-) -> Iterator[GuestCluster]:
+def running(disks: Disks, makings: Makings, product: Image, machine: Machine = TUTORIALS) -> Iterator[GuestCluster]:
     """The cluster for as long as the block lasts, in whose network this thread is then.
 
     Raises:
         RigMissing: something does not come up; with its last words.
         TimeoutError: the node does not become Ready.
     """
-    (folder / "logs").mkdir(parents=True)
-    authority = Authority(folder / "certificates")
+    folder, programs, authority = makings.folder, makings.programs, makings.authority
     with own_network() as inside:
         control_plane = build_control_plane(inside, programs, authority, folder)
         names = build_names(inside, programs, authority, folder)
+        administrator = Identity(folder / "certificates/admin.crt", folder / "certificates/admin.key")
+        admin = client(authority, folder, "admin", ["system:masters"])
+        clients = Clients(programs, authority, folder, admin, administrator)
         try:
             control_plane.start()
             names.start()
-            with booted(disks, inside, folder, machine) as guest:
-                cluster = GuestCluster(
-                    programs=programs,
-                    authority=authority,
-                    folder=folder,
-                    admin=client(authority, folder, "admin", ["system:masters"]),
-                    administrator=Identity(folder / "certificates/admin.crt", folder / "certificates/admin.key"),
-                    control_plane=control_plane,
-                    guest=guest,
-                )
+            with booted(disks, inside, folder, machine) as guest, started(clients, inside, makings, BESIDE) as beside:
+                cluster = GuestCluster(programs, authority, folder, admin, administrator, control_plane, guest, beside)
                 _join(cluster)
-                until(lambda: ready(cluster), READY_LIMIT_S, f"{NODE} being Ready")
+                beside.load(product.archive)
+                for name in (BESIDE.name, NODE):
+                    until(partial(is_ready, cluster, name), READY_LIMIT_S, f"{name} being Ready")
                 yield cluster
         finally:
             names.kill()

@@ -14,6 +14,8 @@ OUTSIDE_IP = NODE_IP
 GUEST_IP, PREFIX = "10.213.0.3", 24
 TAP = "guest"
 _OWN = Path("/proc/thread-self/ns/net")
+_FORWARD = Path("/proc/sys/net/ipv4/ip_forward")
+"""Of the network of the thread that opens it."""
 _CLONE_NEWNET = 0x40000000
 _LIBC = ctypes.CDLL(None, use_errno=True)
 
@@ -43,6 +45,7 @@ def own_network() -> Iterator[Inside]:
             run(["ip", "address", "add", f"{OUTSIDE_IP}/{PREFIX}", "dev", TAP])
             run(["ip", "link", "set", TAP, "up"])
             run(["ip", "route", "add", POD_NETWORK, "via", GUEST_IP])
+            _FORWARD.write_text("1")
             yield Inside()
         finally:
             _LIBC.setns(before, _CLONE_NEWNET)

@@ -135,26 +135,28 @@ projected:
 startupProbe:
   httpGet: {path: /livez, port: http}
   periodSeconds: 2
+  timeoutSeconds: {{ .Values.probes.timeoutSeconds }}
   failureThreshold: 60
 livenessProbe:
   httpGet: {path: /livez, port: http}
   periodSeconds: 10
-  timeoutSeconds: 5
+  timeoutSeconds: {{ .Values.probes.timeoutSeconds }}
   failureThreshold: 6
 readinessProbe:
   httpGet: {path: /readyz, port: http}
   periodSeconds: 5
-  timeoutSeconds: 3
+  timeoutSeconds: {{ .Values.probes.timeoutSeconds }}
 {{- end }}
 
 {{- define "sublet.busProbes" -}}
 startupProbe:
   httpGet: {path: "/healthz?js-server-only=true", port: monitor}
   periodSeconds: 1
+  timeoutSeconds: {{ .Values.probes.timeoutSeconds }}
   failureThreshold: 120
 livenessProbe:
   httpGet: {path: "/healthz?js-server-only=true", port: monitor}
   periodSeconds: 10
-  timeoutSeconds: 5
+  timeoutSeconds: {{ .Values.probes.timeoutSeconds }}
   failureThreshold: 6
 {{- end }}
