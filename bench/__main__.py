@@ -12,7 +12,6 @@ from bench import (
     breach,
     calculators,
     command_start,
-    extender,
     footprint,
     metrics_pass,
     node_metric,
@@ -22,7 +21,16 @@ from bench import (
     source_cost,
     stored,
 )
-from bench.cluster import central_mirrors, fleet, metrics_api, node_messages, service_profiles, tide_pass, webhook
+from bench.cluster import (
+    central_mirrors,
+    extender,
+    fleet,
+    metrics_api,
+    node_messages,
+    service_profiles,
+    tide_pass,
+    webhook,
+)
 from bench.rigs.disturbance import REPEATS, Tries, Watch
 from bench.rigs.report import Row, Run, add_options, observed, progress, publish, run_before
 from bench.shape import shared_cpus

@@ -1,6 +1,6 @@
 """Time of an answer to the scheduler, as it waits for it: HTTPS on one kept connection, about 100 candidates.
 
-    python -m bench.extender
+    python -m bench.cluster.extender
 
 Over objects in memory, for the mirrors hold them in memory too. Every node has 50 pods, and says what it offers and
 uses: while answers are asked for, as many messages come in as so many nodes send.
@@ -171,7 +171,7 @@ async def measure() -> list[Row]:
 async def asked(port: int, authorities: bytes, names: list[str]) -> Document:
     """What another process measures: the client's work is not the server's."""
     child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "bench.extender", str(port), authorities.decode(), stdin=PIPE, stdout=PIPE
+        sys.executable, "-m", "bench.cluster.extender", str(port), authorities.decode(), stdin=PIPE, stdout=PIPE
     )
     said, _ = await child.communicate(json.dumps(names).encode())
     found: Document = json.loads(said)
