@@ -73,6 +73,7 @@ class CentralApp:
         self._log_limit = LogLimit()
         self._config_news = NodeRate(CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST)
         self._probe = BusProbe()
+        self._hearing = asyncio.Event()
         self._probe_numbers, self._probes_sent = itertools.count(), dict[bytes, float]()
         self._behind_s = 0.0
         """How late central reads what nodes send, by the newest probe that came back."""
@@ -112,6 +113,7 @@ class CentralApp:
             await bus.subscribe(state_subject(Readiness, "*"), self._hear_node),
             await bus.subscribe(probe_subject(self._wire.boot_id), self._hear_probe),
         ]
+        self._hearing.set()
         raise Unavailable(f"the connection for heartbeats is closed: {await bus.wait_closed()}", reason="closed")
 
     @property
@@ -169,6 +171,7 @@ class CentralApp:
         self._probe = self._probe.returned(self._clock.monotonic(), self._settings.rules)
 
     async def _probe_forever(self) -> None:
+        await self._hearing.wait()  # an earlier probe would come back to nobody
         while True:
             number = b"%d" % next(self._probe_numbers)
             self._probes_sent[number] = self._clock.monotonic()

@@ -138,7 +138,7 @@ USAGE = [
     row("config status -o csv", 2, "--output 'csv': want table, json, yaml or jsonpath=TEMPLATE"),
     row("config validate -o csv", 2, "--output 'csv': want table, json, yaml or jsonpath=TEMPLATE"),
     row("config diff -f good.csv -o csv", 2, "--output 'csv': want table, json, yaml or jsonpath=TEMPLATE"),
-    row("config history -o csv", 2, "--output 'csv': want table, json, yaml or jsonpath=TEMPLATE"),
+    row("config history -o csv", 2, "--output 'csv': want table, wide, name, json, yaml or jsonpath=TEMPLATE"),
     row("config explain qrm.mode -o csv", 2, "--output 'csv': want table, json, yaml or jsonpath=TEMPLATE"),
     row("policy test canonical -o csv", 2, "want table, json, yaml or jsonpath=TEMPLATE"),
     row("config apply", 2, "--file is missing"),

@@ -81,7 +81,8 @@ def test_up_ends_with_a_word_before_anything_starts(
 
 
 def test_the_built_in_scenarios_are_listed_and_named_in_the_help_of_up() -> None:
-    listed = CliRunner().invoke(cli.build({"sim": sim, "up": up}), ["sim", "--list"]).stdout.splitlines()
+    header, *listed = CliRunner().invoke(cli.build({"sim": sim, "up": up}), ["sim", "--list"]).stdout.splitlines()
+    assert header.startswith("NAME ")
     assert [line.split()[0] for line in listed] == built_in_names()
     assert all(len(line.split()) > 3 for line in listed)
     shown = " ".join(CliRunner().invoke(cli.build({"sim": sim, "up": up}), ["up", "--help"]).stdout.split())
