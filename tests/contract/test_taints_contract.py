@@ -10,6 +10,7 @@ from kube_api import Api, FakeKube
 
 from shared.adapters.clock import LoopClock
 from shared.adapters.files.taints import TaintFile
+from shared.adapters.kube.client import KubeRequest
 from shared.adapters.kube.evictor import MANAGER
 from shared.adapters.kube.node import CNRS
 from shared.adapters.kube.objects import KubeObjects
@@ -281,3 +282,26 @@ async def test_a_node_without_a_cnr_gets_one_for_a_taint_alone(told: InCluster) 
     assert CNR not in told.api.objects
     await told.port.show([CPU])
     assert [row["key"] for row in said(told)] == [CPU.key]
+
+
+async def test_a_taint_whose_showing_lost_its_answer_is_taken_from_the_nodes_object() -> None:
+    class LosesAnswers(FakeKube):
+        lost = 0
+
+        async def send(self, request: KubeRequest) -> dict[str, Any]:
+            answer = await super().send(request)
+            if self.lost and request.method == "PATCH" and request.path.startswith(CNRS):
+                self.lost -= 1
+                raise Unavailable("the answer got lost")
+            return answer
+
+    api = Api()
+    kube = LosesAnswers(api)
+    taints = KubeTaints(kube, "n1", KubeObjects(kube, LoopClock(), manager=MANAGER))
+    await taints.show(())
+    kube.lost = 1
+    with pytest.raises(Unavailable):
+        await taints.show((MEMORY,))
+    assert [row["key"] for row in api.objects[f"{CNRS}/n1"]["spec"]["taints"]] == [MEMORY.key]
+    await taints.show(())
+    assert not api.objects[f"{CNRS}/n1"].get("spec", {}).get("taints")

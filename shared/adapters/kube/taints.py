@@ -65,6 +65,8 @@ class KubeTaints:
         if self._objects is None or (not shown and self._shown == shown):
             return
         rows = [taint.document(causes=False) for taint in shown]
+        # Forgotten before it is written: where the answer gets lost, nobody knows what the CNR shows.
+        self._shown = None
         await keep_cnr_taints(self._objects, self._node, rows, manager=MANAGER, mine=_mine)
         self._shown = shown
 
