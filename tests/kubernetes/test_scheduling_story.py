@@ -43,6 +43,8 @@ NAMES = ("story-a", "story-b", "story-c")
 CPU_MILLIS, SHOWN_MILLIS, POD_MILLIS = 200_000, 100_000, 25
 BURST, FIRST_MILLIS, LAST_MILLIS, FALL_MILLIS = 1000, 7000, 3000, 250
 FALL_S, LAG_S, PATIENCE_S = 0.3, 0.3, 60.0
+DRAWN = 20
+"""Pods to be placed: the scheduler draws lots between nodes of the same score, and of so many each node gets some."""
 ROOM = 1 << 40
 AT_ONCE = 16
 Document = dict[str, Any]
@@ -268,7 +270,7 @@ async def test_a_scheduler_places_by_what_nodes_offer_and_use_now(kinds: Cluster
 
 async def hot_nodes_are_avoided(scene: Scene) -> None:
     await scene.offer("story-a", SHOWN_MILLIS, used_millis=180_000)
-    services = [f"service-{number}" for number in range(6)]
+    services = [f"service-{number}" for number in range(DRAWN)]
     await scene.make(*(pod(name, {"cpu": "100m", "memory": "16Mi"}) for name in services))
     where = await scene.placed(*services)
     assert set(where) == {"story-b", "story-c"}, where
@@ -282,7 +284,7 @@ async def a_taint_of_a_cnr_is_respected(scene: Scene) -> None:
     await scene.objects.create(CNRS, {"metadata": {"name": "story-b"}, "spec": {"taints": [taint]}})
     try:
         await holds(lambda: scene.extender.view.state("story-b", time.monotonic()).taints)
-        jobs = [f"job-{number}" for number in range(6)]
+        jobs = [f"job-{number}" for number in range(DRAWN)]
         await scene.make(*map(batch, jobs))
         assert set(await scene.placed(*jobs)) == {"story-a", "story-c"}
     finally:
