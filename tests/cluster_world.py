@@ -200,7 +200,7 @@ class World:
             if self.api.online:
                 spec = {"renewTime": str(self.clock.monotonic())}
                 self.api.put(LEASES, {"metadata": {"name": name, "namespace": "kube-node-lease"}, "spec": spec})
-            await asyncio.sleep(10)
+            await self.clock.sleep(10)
 
     def kcc(self, resource: str = "evictionconfigurations", name: str = "eviction-configuration", **spec: Any) -> None:
         target = {"group": "config.katalyst.kubewharf.io", "resource": resource, "version": "v1alpha1"}
@@ -235,7 +235,7 @@ class World:
 
     async def decided(self, area: str) -> list[Decision]:
         """What was said of an area, oldest first."""
-        await asyncio.sleep(1)  # the log stores behind who says it
+        await self.clock.sleep(1)  # in virtual time: the log stores behind who says it
         stored = await self.bus.replay(DECISIONS_STREAM, decision_filter())
         read = [read_decision(one.subject, one.data) for one in stored]
         return [one for one in read if isinstance(one, Decision) and one.area == area]
@@ -287,7 +287,7 @@ def ten_nodes(virtual: Virtual, story: Story, nodes: int = 10, rules: Mapping[st
                 world.pod(name, f"batch-{name}")
                 world.pod(name, f"tenant-{name}", "shared_cores")
             world.app = world.central()
-            await asyncio.sleep(60)
+            await world.clock.sleep(60)
             await story(world)
         return world
 

@@ -5,7 +5,6 @@ restart knows only what was recorded.
 """
 
 import asyncio
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,7 +12,7 @@ from shared.contracts.pod import Pod
 from shared.core.evictions.intents import Call
 from shared.core.evictions.rulings import Ruling, Writer, after_call
 from shared.errors import Unavailable
-from shared.ports import ActionResult, EvictionActuator, Standing
+from shared.ports import ActionResult, Check, EvictionActuator, Standing
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class EvictionProcedure:
         within_s: float | None,
         *,
         dry_run: bool,
-        last_check: Callable[[], None] = lambda: None,
+        last_check: Check = lambda: None,
     ) -> tuple[str, str]:
         try:
             async with asyncio.timeout(within_s):

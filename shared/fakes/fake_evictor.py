@@ -1,12 +1,11 @@
 """Pods that can be evicted in memory: what was called, what was killed, and what goes wrong on demand."""
 
 from collections import deque
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
 from shared.contracts.pod import Pod
-from shared.ports import ActionResult, Clock
+from shared.ports import ActionResult, Check, Clock
 
 Where = Literal["running", "terminating", "gone", "unknown"]
 
@@ -48,13 +47,7 @@ class FakeEvictor:
         return "unknown" if self.blind else self._where(pod.uid)
 
     async def evict(
-        self,
-        pod: Pod,
-        *,
-        grace_s: float,
-        dry_run: bool = False,
-        why: str = "",
-        last_check: Callable[[], None] = lambda: None,
+        self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "", last_check: Check = lambda: None
     ) -> ActionResult:
         """Send this UID on its way, or give the answer that was prepared."""
         last_check()

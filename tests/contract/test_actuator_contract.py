@@ -135,6 +135,21 @@ async def test_a_dry_run_says_what_would_happen_and_does_nothing(world: Any, evi
     assert await evictor.lookup(pod) == "running"
 
 
+class CalledOff(Exception):
+    """Something speaks against the eviction."""
+
+
+async def test_what_the_last_check_calls_off_leaves_the_pod_alone(world: Any, evictor: Any) -> None:
+    def objects() -> None:
+        raise CalledOff
+
+    pod = world.run("web")
+    with pytest.raises(CalledOff):
+        await evictor.evict(pod, grace_s=0, last_check=objects)
+    world.move_on()
+    assert await evictor.lookup(pod) == "running"
+
+
 async def test_an_eviction_is_accepted_at_once_and_ends_with_the_pod_gone(
     world: Any, evictor: Any, until: Until
 ) -> None:

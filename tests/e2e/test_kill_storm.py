@@ -12,7 +12,6 @@ import random
 import signal
 import sqlite3
 import sys
-import time
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +19,7 @@ from pathlib import Path
 import pytest
 from eager_evictor import EAGER
 from stored_events import event_in
+from until_met import until_met
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.ledger.reader import read_ledger
@@ -161,10 +161,7 @@ async def test_a_storm_of_kills_leaves_a_whole_history(tmp_path: Path, summary: 
         feeding = asyncio.create_task(storm.feed())
         await storm.kill(KILLS)
         await feeding
-        end_s = time.monotonic() + PATIENCE_S
-        while not await at_rest(bus, state_dir):
-            assert time.monotonic() < end_s, "not every eviction came to its end"
-            await asyncio.sleep(0.2)
+        await until_met(lambda: at_rest(bus, state_dir), limit_s=PATIENCE_S)  # every eviction came to its end
         found = await audited(bus, state_dir)
         events = [event_in(stored) for stored in await bus.replay(EVENTS_STREAM, event_filter())]
         wrong = sorted({event.pod for event in events if not event.pod.startswith("greedy-")})

@@ -7,13 +7,12 @@ for that (docs/facts/kubernetes.md#eviction-measured).
 
 import asyncio
 import math
-from collections.abc import Callable
 from typing import Any
 
 from shared.adapters.kube.client import Kube, KubeError
 from shared.contracts.pod import Pod
 from shared.errors import Unavailable
-from shared.ports import ActionResult, Standing
+from shared.ports import ActionResult, Check, Standing
 
 MANAGER = "sublet-evictor"
 NOT_FOUND, SERVER_ERROR = 404, 500
@@ -55,13 +54,7 @@ class KubeEvictor:
         return standing
 
     async def evict(
-        self,
-        pod: Pod,
-        *,
-        grace_s: float,
-        dry_run: bool = False,
-        why: str = "",
-        last_check: Callable[[], None] = lambda: None,
+        self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "", last_check: Check = lambda: None
     ) -> ActionResult:
         """One eviction call for this UID; nothing is sent where the pod is not there any more.
 

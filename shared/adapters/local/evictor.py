@@ -20,7 +20,7 @@ from shared.adapters.local.stored_pod import StoredPod
 from shared.contracts.pod import Pod
 from shared.core.cgroups.layout import ROOT, pod_group
 from shared.errors import Refused, Unavailable
-from shared.ports import ActionResult, Clock, Standing
+from shared.ports import ActionResult, Check, Clock, Standing
 
 log = structlog.get_logger()
 
@@ -55,13 +55,7 @@ class LocalEvictor:
         return "terminating" if stored.status.terminating else "running"
 
     async def evict(
-        self,
-        pod: Pod,
-        *,
-        grace_s: float,
-        dry_run: bool = False,
-        why: str = "",
-        last_check: Callable[[], None] = lambda: None,
+        self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "", last_check: Check = lambda: None
     ) -> ActionResult:
         """Send TERM to every process now, KILL to what is left after the grace; return at once.
 
@@ -147,13 +141,7 @@ class SimEvictor:
         return "terminating" if stored.status.terminating else "running"
 
     async def evict(
-        self,
-        pod: Pod,
-        *,
-        grace_s: float,
-        dry_run: bool = False,
-        why: str = "",
-        last_check: Callable[[], None] = lambda: None,
+        self, pod: Pod, *, grace_s: float, dry_run: bool = False, why: str = "", last_check: Check = lambda: None
     ) -> ActionResult:
         """Mark the pod as terminating."""
         standing = await self.lookup(pod)

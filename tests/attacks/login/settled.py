@@ -1,26 +1,12 @@
-"""Conditions of servers that vote: waited for within a bound, and never for a time."""
+"""Streams on servers that vote: made as soon as these agree."""
 
-import asyncio
-from collections.abc import Awaitable, Callable
 from dataclasses import replace
+
+from until_met import until_met
 
 from shared.adapters.nats.bus import NatsBus
 from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
 from shared.errors import Unavailable
-
-LOOK_S = 0.05
-"""Between two questions to another process."""
-
-
-async def until_met(condition: Callable[[], Awaitable[object]], limit_s: float) -> None:
-    """Wait until a condition of another process is met.
-
-    Raises:
-        TimeoutError: it is not within the bound.
-    """
-    async with asyncio.timeout(limit_s):
-        while not await condition():
-            await asyncio.sleep(LOOK_S)
 
 
 async def make_streams(bus: NatsBus, replicas: int) -> None:

@@ -16,7 +16,8 @@ import nats.errors
 import pytest
 from bus_rights_rig import AGENTS, ChartServer, Leaf, Reviews, at_the_hub, free_port, hub_server, running
 from fixture_types import Until
-from settled import make_streams, until_met
+from settled import make_streams
+from until_met import until_met
 
 from services.central.core.logins.issuer_key import login_seed
 from services.central.issuer import main as write_issuer
