@@ -46,14 +46,19 @@ def test_a_quiet_node_is_sampled_once_a_period_and_has_rates_at_once(scene: Scen
     scene(story)
 
 
+async def spiked(service: Service) -> list[float | None]:
+    """Let the tenants use three cores at once; the use of their pool by the samples of the two probes behind that."""
+    service.host.load(3.0)
+    start_s = service.clock.monotonic()
+    await asyncio.sleep(0.26)
+    assert service.since(start_s) == [(0.05, "tenant"), (0.15, "tenant")]
+    return [present(sample.pool("share")).cpu_usage_cores for _, sample in service.samples[-2:]]
+
+
 def test_a_spike_of_the_tenants_shows_within_two_probes_at_its_height(scene: Scene) -> None:
     async def story(service: Service) -> None:
         await asyncio.sleep(7.55)
-        service.host.load(3.0)
-        start_s = service.clock.monotonic()
-        await asyncio.sleep(0.26)
-        assert service.since(start_s) == [(0.05, "tenant"), (0.15, "tenant")]
-        pools = [present(sample.pool("share")).cpu_usage_cores for _, sample in service.samples[-2:]]
+        pools = await spiked(service)
         assert pools == [pytest.approx(1.75, abs=0.01), pytest.approx(3.0, abs=0.01)]
         container = service.last.pods[0].containers[0]
         assert container.cpu_usage_cores == pytest.approx(3.0, abs=0.01)
@@ -67,11 +72,7 @@ def test_a_spike_shows_at_its_height_where_the_tenants_were_last_read_long_ago(s
         service.host.probing = service.host.standing
         service.host.load(0.001)
         await asyncio.sleep(7.55)
-        service.host.load(3.0)
-        start_s = service.clock.monotonic()
-        await asyncio.sleep(0.26)
-        assert service.since(start_s) == [(0.05, "tenant"), (0.15, "tenant")]
-        pools = [present(sample.pool("share")).cpu_usage_cores for _, sample in service.samples[-2:]]
+        pools = await spiked(service)
         # Of the probe before: without it, the first would show the mean of a second and a half.
         assert pools == [pytest.approx(1.5, abs=0.06), pytest.approx(3.0, abs=0.06)]
 
