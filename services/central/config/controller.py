@@ -12,7 +12,7 @@ import structlog
 
 from services.central.core.objects.companions import CompanionSeen
 from services.central.core.objects.nodes import NodeSeen, utc
-from services.central.core.rollout.plan import ConfigPlan, ConfigView, count_applied, plan_configs, plan_statuses
+from services.central.core.rollout.plan import ConfigPlan, ConfigView, plan_configs, plan_statuses
 from services.central.core.slo.node_strategies import NodeStrategies
 from services.central.leadership.passes import Passes, PassSchedule
 from services.central.ports.config import ConfigPorts, PerNodeWork
@@ -140,7 +140,7 @@ class ConfigController:
         pointed = {node: entries for node, entries in plan.entries.items() if node not in refused}
         await self._ports.objects.point(pointed, view.cncs)
         applied = [node for node in pointed if self._ports.entries.applied(node, self._ports.applied(node))]
-        statuses = plan_statuses(plan, count_applied(plan, applied), now)
+        statuses = plan_statuses(plan, applied, now)
         for write in statuses.writes:
             await self._ports.objects.write_status(write.kind, (write.namespace, write.name), write.status)
         # Only new ones, because the object's status reports it for as long as it lasts.

@@ -39,6 +39,7 @@ class NodeObserver:
         self._mirrors, self._evidence, self._leader, self._clock = mirrors, evidence, leader, clock
         self._switch = switch
         self._ledger: Ledger = {}
+        self._assessment = Assessment()
         self._known = _Known()
 
     def nodes(self) -> Mapping[str, NodeSeen] | None:
@@ -64,9 +65,11 @@ class NodeObserver:
         return known
 
     def applied(self, node: str) -> str | None:
-        """Return the hash of the configuration that a node reports."""
-        heartbeat = self._ledger.get(node)
-        return None if heartbeat is None else heartbeat.applied
+        """Return the hash of the configuration that a node reports; None for one that no longer says anything."""
+        heartbeat, standing = self._ledger.get(node), self._assessment.others.get(node)
+        # Only certain silence counts: while the bus is suspect every node is silent, and none of them has changed.
+        late = standing is not None and standing.state == "late"
+        return None if heartbeat is None or late else heartbeat.applied
 
     def silent_s(self, node: str) -> float:
         """For how long a node has said nothing, by the ledger at this moment and not by the newest view; 0: unknown."""
@@ -75,7 +78,7 @@ class NodeObserver:
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> ClusterView:
         """Build the view of this moment from the evidence of the API server and of the bus."""
-        self._ledger = ledger
+        self._ledger, self._assessment = ledger, assessment
         known = _Known() if self.nodes() is None else self._look()
         leases = self._mirrors.leases
         seen = ClusterObservation(

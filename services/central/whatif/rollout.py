@@ -5,7 +5,7 @@ from typing import ClassVar
 from services.central.core.kcc.kinds import Kcc
 from services.central.core.kcc.targets import KccTarget, keys_by_priority
 from services.central.core.objects.cnc import NodeConfig
-from services.central.core.rollout.rollout import NodeEntry, Rolled, roll_out
+from services.central.core.rollout.rollout import NodeEntry, Rolled, roll_back, roll_out
 from services.central.whatif.targets import NodeLabels
 from shared.errors import Refused
 from shared.whatif.decisions import Answer, Question, decision
@@ -22,11 +22,11 @@ class RolloutNode(NodeLabels):
 
 
 class RolloutQuestion(Question):
-    """One kind of config, its objects, and the nodes."""
+    """One kind of config, its objects, and the nodes; `kcc` null: the object that declares the kind was deleted."""
 
     keeps_null: ClassVar[frozenset[str]] = frozenset({"spec_config"})
 
-    kcc: Kcc
+    kcc: Kcc | None = None
     targets: list[KccTarget]
     nodes: list[RolloutNode]
 
@@ -71,8 +71,11 @@ class RolloutAnswer(Answer):
 @decision("kcc_rollout", area="kcc", asks=RolloutQuestion, answers=RolloutAnswer)
 def kcc_rollout(question: RolloutQuestion) -> RolloutAnswer:
     """A whole pass: targets and nodes in, CNC entries and statuses out."""
-    allowed = keys_by_priority(question.kcc.allowed_keys)
-    done = roll_out(question.targets, allowed, [node.entry() for node in question.nodes])
+    nodes = [node.entry() for node in question.nodes]
+    if question.kcc is None:
+        done = roll_back(question.targets, nodes)
+    else:
+        done = roll_out(question.targets, keys_by_priority(question.kcc.allowed_keys), nodes)
     by_key = {target.key: target for target in question.targets}
     names = [target.name for target in by_key.values() if target.key in done.targets]
     return RolloutAnswer(

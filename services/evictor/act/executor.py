@@ -156,8 +156,12 @@ class Executor:
             # First a pause: an API server that has just timed out needs one, and a pod some time to show that it ends.
             await self._pause(record, tries)
             tries += 1
+            asked_s = self._clock.monotonic()
             standing = await self._procedure.lookup(record.pod, within_s=limits.call_timeout_s)
-            expired = record.expired(self._clock.monotonic())
+            expired = record.expired(asked_s)
+            # The deadline has passed during the lookup, as in a stall: what was true before it is looked up again.
+            if standing == "running" and record.expired(self._clock.monotonic()) and not expired:
+                continue
             ruling = rulings.while_settling(standing, self._checks.evidence(record.intent.plugin), expired=expired)
         return self._written(record, ruling)
 
@@ -167,8 +171,10 @@ class Executor:
         since_s = self._clock.monotonic() if record.accepted_at_s is None else record.accepted_at_s
         time_s, lookups = watch_time_s(record.intent.grace_s), 0
         while True:
+            # The time at the question: a stall ages the answer, and the pod may have gone meanwhile.
+            waited_s = passed_s(since_s, self._clock.monotonic())
             standing = await self._procedure.lookup(record.pod, within_s=limits.call_timeout_s)
-            step = while_going(standing, passed_s(since_s, self._clock.monotonic()), time_s)
+            step = while_going(standing, waited_s, time_s)
             if step is not None:
                 detail = timeout_text(time_s) if step == "failed" else ""
                 return self._written(record, Ruling(step, detail))

@@ -49,15 +49,21 @@ def after_dry_run(intent: EvictionIntent, call: Call, *, expired: bool) -> Rulin
 
 
 def while_settling(standing: str, evidence: Evidence, *, expired: bool) -> Ruling:
-    """Return what follows a call with an unknown outcome; only a pod that still runs is evicted again."""
+    """Return what follows a call with an unknown outcome; only a pod that still runs is evicted again.
+
+    `expired`: whether the deadline had passed when the pod was looked up.
+    """
     calls = (Call("lookup", standing),)
     # Whatever made it leave, an eviction of this UID needs no second call.
     if standing in ("gone", "terminating"):
         return Ruling("accepted", calls=calls)
+    # However long it takes: an API server that does not answer proves nothing.
+    if standing == "unknown":
+        return Ruling()
     # `failed` and not `cancelled`: a call was made, and may still take effect.
     if expired:
         detail = f"the outcome of the call is not known and the pod is {standing} after the deadline"
         return Ruling("failed", detail, calls)
-    if standing != "running" or evidence == "missing":
+    if evidence == "missing":
         return Ruling()
     return Ruling("cancelled", RELIEVED, calls) if evidence == "against" else Ruling("requested", calls=calls)

@@ -76,9 +76,9 @@ def after_call(call: Call, pod: str, writer: Writer, *, called_before: bool = Fa
 def while_going(standing: str, waited_s: float, limit_s: float) -> Step | None:
     """The last step of a pod whose eviction was accepted; None while it is awaited.
 
-    Only a missing pod proves an eviction. An unknown standing is not gone: an API server that does not answer proves
-    nothing.
+    `waited_s` is the wait at the moment of the lookup, not of its answer. Only a missing pod proves an eviction, and
+    only a pod that is still there its failure: an API server that does not answer proves neither.
     """
     if standing == "gone":
         return "succeeded"
-    return "failed" if waited_s >= limit_s else None
+    return "failed" if standing != "unknown" and waited_s >= limit_s else None

@@ -10,6 +10,8 @@ from present import present
 
 from shared.contracts.bus.subjects import intent_subject
 from shared.contracts.eviction import EvictionIntent
+from shared.contracts.pod import Pod
+from shared.fakes.fake_evictor import FakeEvictor, Where
 from shared.ports import ActionResult, DurableMessage, Outcome
 
 
@@ -51,6 +53,75 @@ def test_a_pod_that_does_not_go_is_reported_as_failed(node: MakeNode, virtual: V
             await world.tick(14)
         assert world.story[:3] == [("large", "intended"), ("large", "created"), ("large", "failed")]
         assert world.events[2].message == "Evict failed: eviction request did not complete within 10s"
+
+    virtual(main())
+
+
+class Stalling(FakeEvictor):
+    """A node that stands still for a while during one lookup: the answer is that of the moment of the question."""
+
+    def __init__(self, of: FakeEvictor, *, answered: bool) -> None:
+        super().__init__(of.clock, of.pods, lives_on_s=30.0)
+        self.answered, self.stalled_s = answered, 0.0
+
+    async def lookup(self, pod: Pod) -> Where:
+        where = await super().lookup(pod)
+        if where != "terminating" or self.stalled_s:
+            return where
+        self.stalled_s = 43.0
+        return where if self.answered else "unknown"
+
+
+@pytest.mark.parametrize("answered", [True, False], ids=["an answer of before", "a call that ran out of time"])
+def test_after_a_stall_the_pod_is_looked_up_before_its_end_is_told(
+    node: MakeNode, virtual: Virtual, monkeypatch: pytest.MonkeyPatch, answered: bool
+) -> None:
+    async def main() -> None:
+        world = await overcommitted(node())
+        stalling = world.evictor = Stalling(world.evictor, answered=answered)
+        monkeypatch.setattr(world.clock, "monotonic", lambda: asyncio.get_running_loop().time() + stalling.stalled_s)
+        async with world.life():
+            await world.tick(3)
+        assert stalling.stalled_s
+        assert world.story[:3] == [("large", "intended"), ("large", "created"), ("large", "succeeded")]
+
+    virtual(main())
+
+
+def test_an_eviction_whose_end_nobody_can_look_up_has_none_yet(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
+        world = await overcommitted(node())
+        world.evictor.lives_on_s = 5
+        async with world.life():
+            await world.tick(2)
+            world.evictor.blind = True
+            await world.tick(60)
+            assert world.story == [("large", "intended"), ("large", "created")]
+            world.evictor.blind = False
+            await world.tick()
+        assert world.story[:3] == [("large", "intended"), ("large", "created"), ("large", "succeeded")]
+
+    virtual(main())
+
+
+def test_an_unknown_outcome_is_told_only_when_it_was_looked_up(node: MakeNode, virtual: Virtual) -> None:
+    async def main() -> None:
+        world = await overcommitted(node(intent_deadline_s=20))
+        world.evictor.answers.append(ActionResult("unknown", "timeout"))
+        async with world.life():
+            await world.tick()
+            world.evictor.blind = True
+            await world.tick(1)
+            world.evictor.blind = False
+            # The call is made, and from here on nobody answers.
+            while not world.evictor.kills:
+                await asyncio.sleep(0.01)
+            world.evictor.blind = True
+            await world.tick(60)
+            assert world.story == [("large", "intended")]
+            world.evictor.blind = False
+            await world.tick(3)
+        assert world.story == [("large", "intended"), ("large", "created"), ("large", "succeeded")]
 
     virtual(main())
 

@@ -85,7 +85,7 @@ def test_a_pause_ends_every_intent_and_a_node_that_observes_those_in_earnest(
         ("gone", "against", True, "accepted"),
         ("terminating", "missing", False, "accepted"),
         ("running", "for", True, "failed"),
-        ("unknown", "against", True, "failed"),
+        ("unknown", "against", True, None),
         ("running", "for", False, "requested"),
         ("running", "against", False, "cancelled"),
         ("running", "missing", False, None),

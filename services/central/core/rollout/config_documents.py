@@ -3,7 +3,7 @@
 Facts: docs/facts/katalyst-cluster.md#valid-configs.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -144,13 +144,26 @@ def refused_status(seen: TargetSeen, refusal: Refused, now: str) -> dict[str, An
     return {"observedGeneration": seen.target.generation, "conditions": [valid]}
 
 
-def rolled_status(seen: TargetSeen, rolled: Rolled, applied_nodes: int, now: str) -> dict[str, Any]:
-    """Return the status of an accepted object; `applied_nodes` are those that report that they work with it."""
+@dataclass(frozen=True, slots=True)
+class Updated:
+    """How many nodes report that they work with an object, and how many of these it is for now."""
+
+    nodes: int
+    target_nodes: int
+
+    @classmethod
+    def of(cls, own: Collection[str], reporting: set[str]) -> "Updated":
+        """Count the nodes that report it; `own` are those that it is for."""
+        return cls(len(reporting), len(reporting.intersection(own)))
+
+
+def rolled_status(seen: TargetSeen, rolled: Rolled, updated: Updated, now: str) -> dict[str, Any]:
+    """Return the status of an accepted object: a node counts as updated by its agent's own report."""
     return {
         "targetNodes": rolled.target_nodes,
         "canaryNodes": rolled.canary_nodes,
-        "updatedTargetNodes": rolled.updated_target_nodes,
-        "updatedNodes": applied_nodes,
+        "updatedTargetNodes": updated.target_nodes,
+        "updatedNodes": updated.nodes,
         "currentHash": rolled.hash,
         "observedGeneration": seen.target.generation,
         "conditions": [_condition(seen.status, True, "Normal", seen.mapped.note, now)],

@@ -4,7 +4,7 @@ From KCC and config objects to each node's settings, its CNC and every object's 
 status, the last valid one stays, and all others continue.
 """
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,19 +17,21 @@ from services.central.core.objects.nodes import NodeSeen
 from services.central.core.rollout.config_documents import (
     KccSeen,
     TargetSeen,
+    Updated,
     kcc_status,
     refused_status,
     rolled_status,
     same_status,
 )
-from services.central.core.rollout.rollout import NodeEntry, Rolled, Rollout, roll_out, unused
+from services.central.core.rollout.rollout import NO_KCC, NodeEntry, Rolled, Rollout, roll_back, roll_out, unused
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, EVICTION_CONFIGS, KCCS, ApiKind
 from shared.errors import Refused
 
 CONFIG_KINDS: tuple[ApiKind, ...] = (EVICTION_CONFIGS, ADMIN_QOS_CONFIGS)
 """Kinds of config objects; where two say the same for a node, the later one holds."""
-NO_KCC = "MatchMoreOrLessThanOneKCC"
 
+NodeConfigs = Mapping[str, NodeConfig | None]
+"""What each node's CNC points to, of one kind."""
 Targets = Mapping[str, Sequence[TargetSeen]]
 """Config objects by the resource name of their kind."""
 
@@ -103,18 +105,21 @@ def plan_configs(view: ConfigView, now: str) -> ConfigPlan:
     rollouts = {
         plural: _roll(seen, valid[plural], view.nodes, view.cncs) for plural, seen in live.items() if plural in valid
     }
+    deleted = {plural: _roll_back(plural, live[plural], view) for plural in _undeclared(view.kccs)}
+    outcomes = {plural: rollout.nodes for plural, rollout in (rollouts | deleted).items()}
     return ConfigPlan(
         kccs=view.kccs,
         expired=[(kind, seen) for kind, seen in found if seen.over(now)],
         live=live,
         verdicts=verdicts,
         rollouts=rollouts,
-        entries={node.name: _entries(node.name, view.cncs.get(node.name), rollouts) for node in view.nodes},
+        entries={node.name: _entries(node.name, view.cncs.get(node.name), outcomes) for node in view.nodes},
     )
 
 
-def plan_statuses(plan: ConfigPlan, applied: Mapping[ConfigEntry, int], now: str) -> Statuses:
-    """The statuses that differ; `applied` is the number of nodes that say they work with an entry."""
+def plan_statuses(plan: ConfigPlan, applied: Sequence[str], now: str) -> Statuses:
+    """The statuses that differ; `applied` are the nodes that say they work with the configuration of this plan."""
+    holders = _holders(plan, applied)
     writes: list[StatusWrite] = []
     refused: dict[str, str] = {}
     invalid: dict[str, list[str]] = {}
@@ -130,7 +135,8 @@ def plan_statuses(plan: ConfigPlan, applied: Mapping[ConfigEntry, int], now: str
                 status = refused_status(seen, outcome, now)
             else:
                 entry = ConfigEntry(type=kind.plural, namespace=target.namespace, name=target.name, hash=outcome.hash)
-                status = rolled_status(seen, outcome, applied.get(entry, 0), now)
+                own = plan.rollouts[kind.plural].own.get(target.key, ())
+                status = rolled_status(seen, outcome, Updated.of(own, holders[entry]), now)
             if not same_status(seen.status, status):
                 writes.append(StatusWrite(kind, target.namespace, target.name, status))
     for kcc in plan.kccs:
@@ -143,9 +149,20 @@ def plan_statuses(plan: ConfigPlan, applied: Mapping[ConfigEntry, int], now: str
     return Statuses(writes, refused)
 
 
-def count_applied(plan: ConfigPlan, nodes: Sequence[str]) -> Counter[ConfigEntry]:
-    """Return how many of these nodes, which work with the right configuration, have each entry."""
-    return Counter(entry for name in nodes for entry in plan.entries[name])
+def _holders(plan: ConfigPlan, nodes: Sequence[str]) -> defaultdict[ConfigEntry, set[str]]:
+    """Return which of these nodes have each entry."""
+    found: defaultdict[ConfigEntry, set[str]] = defaultdict(set)
+    for name in nodes:
+        for entry in plan.entries[name]:
+            found[entry].add(name)
+    return found
+
+
+def _undeclared(kccs: Sequence[KccSeen]) -> list[str]:
+    """Return the kinds whose KCC was deleted, or never existed."""
+    named = {seen.kcc.target_type for seen in kccs}
+    # An unreadable KCC may be that of any kind, and a broken KCC must not reset a cluster.
+    return [] if "" in named else [kind.plural for kind in CONFIG_KINDS if kind.plural not in named]
 
 
 def _verdicts(kccs: Sequence[KccSeen]) -> dict[str, tuple[str, str]]:
@@ -169,11 +186,19 @@ def _roll(
     seen: Sequence[TargetSeen], kcc: KccSeen, nodes: Sequence[NodeSeen], cncs: Mapping[str, CompanionSeen]
 ) -> Rollout:
     """Roll out one kind; nodes whose object is gone, without another one, lose their entry."""
-    rows = [NodeEntry(n.name, n.labels, _entry_of(cncs.get(n.name), kcc.kcc.target_type)) for n in nodes]
+    rows = _rows(kcc.kcc.target_type, nodes, cncs)
     targets = [one.target for one in seen]
     bad = {one.target.key: Refused(one.problem, reason=VALIDATE_FAILED) for one in seen if one.problem}
     done = roll_out(targets, keys_by_priority(kcc.kcc.allowed_keys), rows, bad)
-    return Rollout({**done.nodes, **dict.fromkeys(unused(targets, rows))}, done.targets)
+    return Rollout({**done.nodes, **dict.fromkeys(unused(targets, rows))}, done.targets, done.own)
+
+
+def _roll_back(plural: str, seen: Sequence[TargetSeen], view: ConfigView) -> Rollout:
+    return roll_back([one.target for one in seen], _rows(plural, view.nodes, view.cncs))
+
+
+def _rows(plural: str, nodes: Sequence[NodeSeen], cncs: Mapping[str, CompanionSeen]) -> list[NodeEntry]:
+    return [NodeEntry(node.name, node.labels, _entry_of(cncs.get(node.name), plural)) for node in nodes]
 
 
 def _entry_of(cnc: CompanionSeen | None, plural: str) -> NodeConfig | None:
@@ -183,12 +208,12 @@ def _entry_of(cnc: CompanionSeen | None, plural: str) -> NodeConfig | None:
     return None
 
 
-def _entries(node: str, cnc: CompanionSeen | None, rollouts: Mapping[str, Rollout]) -> list[ConfigEntry]:
-    """Return what a CNC should point to: as rolled out, and unchanged for all other kinds."""
-    # Leave a kind unchanged that no valid KCC declares now: a broken KCC must not reset a cluster.
-    found = [entry for entry in (cnc.entries if cnc else ()) if entry.type not in rollouts]
-    for plural, rollout in rollouts.items():
-        if (config := rollout.nodes[node]) is not None:
+def _entries(node: str, cnc: CompanionSeen | None, outcomes: Mapping[str, NodeConfigs]) -> list[ConfigEntry]:
+    """Return what a CNC should point to: as rolled out or back, and unchanged for all other kinds."""
+    # Those are the kinds whose KCC is there and broken: it must not reset a cluster.
+    found = [entry for entry in (cnc.entries if cnc else ()) if entry.type not in outcomes]
+    for plural, nodes in outcomes.items():
+        if (config := nodes[node]) is not None:
             found.append(ConfigEntry(type=plural, **config.model_dump()))
     return sorted(found, key=lambda entry: entry.type)
 

@@ -7,8 +7,8 @@ Facts: docs/facts/katalyst-cluster.md#which-config-a-node-gets.
 """
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from services.central.core.kcc.canary import canary_nodes
 from services.central.core.kcc.match import match
@@ -16,6 +16,9 @@ from services.central.core.kcc.targets import KccTarget, check_target
 from services.central.core.objects.cnc import NodeConfig
 from services.central.core.rollout.config_hash import hash_of
 from shared.errors import Refused
+
+NO_KCC = "MatchMoreOrLessThanOneKCC"
+"""Reason of a target of whose kind no valid KCC is there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +47,8 @@ class Rollout:
 
     nodes: Mapping[str, NodeConfig | None]
     targets: Mapping[str, Rolled | Refused]
+    own: Mapping[str, Collection[str]] = field(default_factory=dict)
+    """By accepted target the nodes that it is for."""
 
 
 def roll_out(
@@ -85,7 +90,15 @@ def roll_out(
             updated_target_nodes=len(there.intersection(own[target.key])),
             updated_nodes=len(there),
         )
-    return Rollout(entries, {target.key: outcome[target.key] for target in live})
+    return Rollout(entries, {target.key: outcome[target.key] for target in live}, own)
+
+
+def roll_back(targets: Sequence[KccTarget], nodes: Sequence[NodeEntry]) -> Rollout:
+    """Return the state of a kind whose KCC was deleted: its targets are refused, and nodes of targets that are gone
+    as well lose their entry."""
+    nobody = Refused("no KatalystCustomConfig declares this kind of config: create one", reason=NO_KCC)
+    entries = {node.name: node.config for node in nodes} | dict.fromkeys(unused(targets, nodes))
+    return Rollout(entries, {target.key: nobody for target in targets if not target.deleting})
 
 
 def unused(targets: Sequence[KccTarget], nodes: Sequence[NodeEntry]) -> list[str]:

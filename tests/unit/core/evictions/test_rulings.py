@@ -58,8 +58,13 @@ def test_an_answer_with_braces_is_only_text() -> None:
     assert after_call(Call("evict", "failed", "{pod} {"), "a", "node").detail == 'error when evicting pod "a": {pod} {'
 
 
-@pytest.mark.parametrize("standing", ["running", "terminating", "unknown"])
+@pytest.mark.parametrize("standing", ["running", "terminating"])
 def test_only_a_pod_that_is_gone_was_evicted(standing: str) -> None:
     assert while_going("gone", 100.0, 10.0) == "succeeded"
     assert while_going(standing, 9.9, 10.0) is None
     assert while_going(standing, 10.0, 10.0) == "failed"
+
+
+@pytest.mark.parametrize("waited_s", [0.0, 10.0, 3600.0])
+def test_no_time_alone_ends_the_eviction_of_a_pod_that_nobody_could_look_up(waited_s: float) -> None:
+    assert while_going("unknown", waited_s, 10.0) is None
