@@ -13,6 +13,9 @@ MOST_APPLICATIONS = 16
 REST_PERIODS = 1.5
 """Factor from `period_s` to the period of a node at rest. With the default of 2 s, a pass that is two seconds late
 still gives advisor and evictor a fresh sample."""
+REST_PROBES = 2.0
+"""Factor from `probe_s` to the time between two probes of a node at rest. Probes are most of what an idle node costs;
+with the default a rise is then seen within 0.2 s."""
 
 
 class PerfSettings(Settings):
@@ -39,6 +42,9 @@ class MetricsSettings(Settings):
     less switches it off."""
     probe_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
     """How often the tripwire reads the tenants' CPU time, free memory and the list of pods."""
+    rest_probe_s: Annotated[float, Field(ge=0.02, le=10)] | None = None
+    """How often it does so after five equal samples, unless free memory is below `memory_watch_bytes`. Not set: every
+    two `probe_s`; `probe_s` or less switches it off."""
     min_gap_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
     """Shortest time between two passes triggered by the kernel's pressure triggers."""
     tenant_step_cores: Annotated[float, Field(gt=0, le=1024, allow_inf_nan=False)] = 0.5
@@ -57,6 +63,11 @@ class MetricsSettings(Settings):
         """Return the longest time between two samples, which is that of a node at rest."""
         rest_period_s = REST_PERIODS * self.period_s if self.rest_period_s is None else self.rest_period_s
         return max(self.period_s, rest_period_s)
+
+    @property
+    def longest_probe_s(self) -> float:
+        """Return the time between two probes of a node at rest."""
+        return max(self.probe_s, REST_PROBES * self.probe_s if self.rest_probe_s is None else self.rest_probe_s)
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:

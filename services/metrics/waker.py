@@ -31,15 +31,19 @@ class Waker:
             settings.tenant_step_cores, settings.memory_watch_bytes, peak_hold_s=settings.period_s
         )
         # Without the kernel's triggers only tenants would end a rest in time.
-        rest_period_s = settings.longest_period_s if self._ports.alarm.armed else settings.period_s
-        self._pace = WakePace(settings.period_s, settings.probe_s, settings.min_gap_s, rest_period_s)
+        armed = self._ports.alarm.armed
+        self._pace = WakePace(
+            settings.period_s, settings.probe_s, settings.min_gap_s,
+            rest_period_s=settings.longest_period_s if armed else settings.period_s,
+            rest_probe_s=settings.longest_probe_s if armed else settings.probe_s,
+        )  # fmt: skip
         self._settings = settings
 
     async def next_trigger(self) -> Trigger:
         """Wait until the next pass is due, and return the reason."""
         self._news = asyncio.get_running_loop().create_future()
         # Pressure that came during the pass is looked at now: its event is taken, and the kernel will not repeat it.
-        self._set_timer(0.0 if self._state.pressure_waits else self._pace.probe_s)
+        self._set_timer(0.0 if self._state.pressure_waits else self._state.next_probe_s(self._pace))
         try:
             return await self._news
         finally:
@@ -91,7 +95,7 @@ class Waker:
             self._news.set_exception(error)
             return
         if trigger is None:
-            self._set_timer(self._pace.probe_s)
+            self._set_timer(self._state.next_probe_s(self._pace))
         else:
             self._news.set_result(trigger)
 

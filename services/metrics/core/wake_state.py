@@ -29,6 +29,8 @@ class WakePace:
     min_gap_s: float
     rest_period_s: float = 0.0
     """The period while the node rests; no longer than `period_s` where nothing but the tripwire would wake a pass."""
+    rest_probe_s: float = 0.0
+    """The time between two probes while the node rests; no shorter than `probe_s`."""
 
     @property
     def lateness_s(self) -> float:
@@ -85,6 +87,13 @@ class WakeState:
     def answers_pressure(self, now_s: float) -> bool:
         """Return whether pressure is pending and the gate lets it trigger a pass."""
         return self.pressure_waits and self.gate.allows(now_s)
+
+    def next_probe_s(self, pace: WakePace) -> float:
+        """The time until the next probe, in seconds: longer while the node rests and is not short of memory."""
+        # A promised pass waits for its probe, and memory that is nearly gone may go within one.
+        at_ease = self.follow_up is None and self.reported is not None and self.reported.watch_armed
+        rests = at_ease and self.rest.lasts(self.tried_at_s)
+        return max(pace.probe_s, pace.rest_probe_s) if rests else pace.probe_s
 
     def has_just_probed(self, now_s: float, pace: WakePace) -> bool:
         """Whether a probe was made so short a time ago that a rate since then would be mere noise."""

@@ -141,10 +141,29 @@ def test_a_pass_that_fails_at_rest_is_tried_again_soon_and_only_once(scene: Scen
     scene(story)
 
 
+async def looks_in(service: Service, span_s: float) -> int:
+    service.host.looks = 0
+    await asyncio.sleep(span_s)
+    return service.host.looks
+
+
+def test_a_node_at_rest_is_probed_half_as_often_until_it_is_woken(scene: Scene) -> None:
+    async def story(service: Service) -> None:
+        service.host.armed = ["/proc/pressure/cpu"]
+        await asyncio.sleep(33.0)
+        assert await looks_in(service, 12.0) in range(55, 66)
+        service.host.load(2.0)
+        await asyncio.sleep(0.35)
+        assert await looks_in(service, 6.0) in range(55, 66)
+
+    scene(story)
+
+
 def test_without_the_kernels_triggers_no_node_rests(scene: Scene) -> None:
     async def story(service: Service) -> None:
         await asyncio.sleep(30.0)
         assert set(gaps(service)) == {0.1, 2.0}
+        assert await looks_in(service, 6.0) in range(55, 66)
 
     scene(story)
 

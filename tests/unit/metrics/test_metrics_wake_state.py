@@ -95,6 +95,36 @@ def test_memory_below_the_watch_is_measured_twice() -> None:
     ).follow_up is None  # fmt: skip
 
 
+REST_PACE = replace(PACE, rest_period_s=7.5, rest_probe_s=0.4)
+
+
+def rested(free: int = 32 * GB, trigger: Trigger = "period") -> WakeState:
+    """After six equal passes."""
+    state, seen = settled(), replace(SEEN, memory_free_bytes=free)
+    for at_s in (15.0, 20.0, 25.0, 30.0, 35.0, 40.0):
+        report = PassReport(trigger, at_s, seen, MEMORY, node_cores=2.0)
+        state = replace(state.pass_begins(at_s).pass_ended(report, BOUNDS, REST_PACE), follow_up=None)
+    return state
+
+
+@pytest.mark.parametrize(
+    ("state", "pace", "wait_s"),
+    [
+        pytest.param(rested(), REST_PACE, 0.4, id="at rest"),
+        pytest.param(settled(), REST_PACE, 0.2, id="at work"),
+        pytest.param(rested(trigger="tenant"), REST_PACE, 0.2, id="woken early again and again"),
+        pytest.param(rested(free=GB // 2), REST_PACE, 0.2, id="memory is nearly gone"),
+        pytest.param(replace(rested(), follow_up="memory"), REST_PACE, 0.2, id="a second sample is promised"),
+        pytest.param(replace(rested(), tried_at_s=45.0), REST_PACE, 0.2, id="the last pass has failed"),
+        pytest.param(WakeState.at_start(0.0, 1.0), REST_PACE, 0.2, id="nothing was read yet"),
+        pytest.param(rested(), replace(REST_PACE, rest_probe_s=0.05), 0.2, id="never more often than at work"),
+        pytest.param(rested(), PACE, 0.2, id="the kernel's triggers are not armed"),
+    ],
+)
+def test_a_node_at_rest_is_probed_more_seldom(state: WakeState, pace: WakePace, wait_s: float) -> None:
+    assert state.next_probe_s(pace) == wait_s
+
+
 def test_pods_that_are_being_listed_are_no_news_any_more() -> None:
     listed = settled().pods_listed(2)
     assert listed.after_probe(probe(10.2, pods=2), BOUNDS, PACE)[1] is None
