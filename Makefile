@@ -57,7 +57,7 @@ chaos-beside: $(STAMP)
 test-sim: $(STAMP)       ## SEEDS=1000 worlds of three nodes and two centrals in which everything fails, promises checked at each step; SEED=123 tells one
 	$(BIN)/python tests/simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000))
 
-test-sim-mutations: $(STAMP)  ## the same with thirty deliberate bugs: how many worlds it takes to see each; BUG=lease for some of them
+test-sim-mutations: $(STAMP)  ## the same with thirty-one deliberate bugs: how many worlds it takes to see each; BUG=lease for some of them
 	$(BIN)/python tests/simulation --mutations $(if $(BUG),--only "$(BUG)") $(if $(SEEDS),--seeds $(SEEDS))
 
 test-sim-soak: $(STAMP)  ## a virtual hour of the simulated machine, and ten real minutes with kill -9 of its parts and of NATS in turn; SOAK_S=3600 for longer

@@ -137,6 +137,7 @@ class CentralApp:
             return
         try:
             readiness = _read_heartbeat(received)
+            self._refuse_old(readiness)
             before = self._ledger.get(readiness.node)
             verdict = record(self._ledger, readiness, now_s)
             if verdict != "new":
@@ -155,6 +156,22 @@ class CentralApp:
         news = before is None or before.applied != self._ledger[readiness.node].applied
         if self._cluster is not None and news and self._config_news.admit(token, now_s):
             self._cluster.wake()
+
+    def _refuse_old(self, readiness: Readiness) -> None:
+        """Refuse a heartbeat that says nothing of the present: a central that has just started knows no number of an
+        earlier one, and would take what a hub or somebody else sends again for news of a node that is dead.
+
+        Raises:
+            Refused: it was sent longer ago than a node that is heard may be silent.
+        """
+        sent_ago_s = self._cluster.sent_ago_s(readiness) if self._cluster is not None else None
+        late_s = self._settings.rules.late_s
+        if sent_ago_s is not None and sent_ago_s > late_s:
+            raise Refused(
+                f"readiness {readiness.node} {readiness.boot_id}/{readiness.seq} was sent {sent_ago_s:.0f} s ago by "
+                f"its node's clock, at most {late_s:g} s; sent again by somebody, or late",
+                reason="old",
+            )
 
     def _too_much(self, token: str, now_s: float) -> str:
         """Why a heartbeat is not even read; empty: it is."""

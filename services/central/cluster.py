@@ -15,6 +15,7 @@ from services.central.nodes.controller import NodeController
 from services.central.ports.controllers import LeaderController
 from services.central.ports.mirrors import ClusterMirrors
 from services.central.slo.controller import NodeSloController
+from shared.contracts.readiness import Readiness
 from shared.errors import Unavailable
 
 LISTED = 100
@@ -85,6 +86,10 @@ class ClusterControllers:
     def nodes(self) -> Mapping[str, NodeSeen] | None:
         """The Nodes that are ours, by name; None while that is not known."""
         return self._nodes.nodes()
+
+    def sent_ago_s(self, heartbeat: Readiness) -> float | None:
+        """How long ago, at least, a heartbeat was sent, by its node's own clock; None: unknown."""
+        return self._nodes.sent_ago_s(heartbeat)
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
         """Hand over what the bus says about the nodes."""

@@ -264,6 +264,9 @@ MUTATIONS: dict[str, Bug] = {
     "replayed messages are taken": Bug(
         "P1", lambda: _any_gate(lambda found: "new" if found in ("replayed", "stale") else found)
     ),
+    "heartbeats of the past are news to a new central": Bug(
+        "P1", lambda: [patch.object(NodeObserver, "sent_ago_s", lambda *_args: None)]
+    ),
     "an old pressure is evidence": Bug(
         "rule 1, P1", lambda: [patch.object(Detectors, "evidence", lambda *_args: "for")]
     ),

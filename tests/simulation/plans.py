@@ -78,10 +78,11 @@ def _unready(random: Random, node: str) -> list[Fault]:
 
 
 def _word_of_the_dead(random: Random, node: str) -> list[Fault]:
-    """Somebody repeats what a node has said in earlier lives, while it says nothing."""
+    """Somebody repeats what a node has said in earlier lives, while it says nothing; to a new central as well."""
     dead_s = random.uniform(18.0, 28.0)
     words = [Fault(dead_s + 4.0 * n, "replay_heartbeats", "world", 0.0, random.uniform(20, 40)) for n in range(12)]
-    return [Fault(random.uniform(8.0, 12.0), "kill", node), Fault(dead_s, "agent_down", node, 60.0), *words]
+    new = [Fault(dead_s + random.uniform(0.0, 30.0), "kill", random.choice(CENTRALS))] if random.random() < 0.5 else []
+    return [Fault(random.uniform(8.0, 12.0), "kill", node), Fault(dead_s, "agent_down", node, 60.0), *words, *new]
 
 
 def _troubled_evictions(random: Random, node: str) -> list[Fault]:

@@ -102,12 +102,15 @@ def _chunks(seeds: Sequence[int]) -> Iterator[Sequence[int]]:
 
 
 def _workers() -> ProcessPoolExecutor:
+    """Processes that begin with everything loaded; none of it is looked at when a world is cleared away."""
+    World(make_plan(0)).run()
+    gc.collect()
+    gc.freeze()
     return ProcessPoolExecutor(len(os.sched_getaffinity(0)), mp_context=multiprocessing.get_context("fork"))
 
 
 def _many(seeds: Sequence[int]) -> int:
     began_s, failed = time.monotonic(), []
-    gc.freeze()
     with _workers() as pool:
         waiting: set[Future[list[tuple[int, list[str]]]]] = {pool.submit(_some, chunk) for chunk in _chunks(seeds)}
         chunks = len(waiting)
@@ -153,7 +156,6 @@ def _found_after(name: str, seeds: Iterable[int]) -> tuple[int, str] | None:
 
 def _mutations(only: str, seeds: int) -> int:
     names = [name for name in MUTATIONS if only in name]
-    gc.freeze()
     missed = 0
     print(f"{'bug':44} {'after':>5}  found as")
     with _workers() as pool:

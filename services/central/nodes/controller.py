@@ -23,6 +23,7 @@ from services.central.leadership.leader import Leader, NotLeading
 from services.central.nodes.observer import NodeObserver
 from services.central.ports.nodes import NodePorts
 from shared.contracts.pod import Pod
+from shared.contracts.readiness import Readiness
 from shared.core.evictions.intents import TokenBucket
 from shared.errors import SubletError
 from shared.ports import Clock
@@ -52,6 +53,10 @@ class NodeController:
     def nodes(self) -> Mapping[str, NodeSeen] | None:
         """The Nodes with an agent, or that ever had one, by name; None while that is not known."""
         return self._observer.nodes()
+
+    def sent_ago_s(self, heartbeat: Readiness) -> float | None:
+        """How long ago, at least, a heartbeat was sent, by its node's own clock; None: unknown."""
+        return self._observer.sent_ago_s(heartbeat)
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
         """Record what the bus says about the nodes; every central observes, only the leader acts on it."""

@@ -11,6 +11,7 @@ from services.central.core.view.cluster_view import ClusterView
 from services.central.core.view.evidence import ClusterObservation, LostEvidence
 from services.central.leadership.leader import Leader
 from services.central.ports.mirrors import ClusterMirrors
+from shared.contracts.readiness import Readiness
 from shared.core.node_mode import NodeSwitch
 from shared.ports import Clock
 
@@ -75,6 +76,14 @@ class NodeObserver:
         """For how long a node has said nothing, by the ledger at this moment and not by the newest view; 0: unknown."""
         heartbeat = self._ledger.get(node)
         return 0.0 if heartbeat is None else self._clock.monotonic() - heartbeat.heard_at_s
+
+    def sent_ago_s(self, heartbeat: Readiness) -> float | None:
+        """How long ago, at least, a heartbeat was sent, by the clock that its node shows in its lease; None: unknown.
+
+        The clocks of two nodes may be ten minutes apart, but those of a kubelet and of the agent beside it are one.
+        """
+        node_time = self._evidence.node_time(heartbeat.node, self._clock.monotonic())
+        return None if node_time is None else (node_time - heartbeat.sent_at).total_seconds()
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> ClusterView:
         """Build the view of this moment from the evidence of the API server and of the bus."""

@@ -7,6 +7,7 @@ from typing import Any, Protocol
 from services.central.core.heartbeats.readiness import Assessment, Ledger
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.objects.nodes import NodeSeen
+from shared.contracts.readiness import Readiness
 from shared.ports import Bus
 
 
@@ -95,6 +96,10 @@ class ClusterSide(Protocol):
 
     def nodes(self) -> Mapping[str, NodeSeen] | None:
         """The Nodes that there are, by name; None while that is not known."""
+        ...
+
+    def sent_ago_s(self, heartbeat: Readiness) -> float | None:
+        """How long ago, at least, a heartbeat was sent, by its node's own clock; None: unknown."""
         ...
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:

@@ -19,6 +19,8 @@ _REMEMBERED_RUNS = 8  # of numbers without a gap: each lost message ends one
 class _Retired:
     seq: int
     at_s: float
+    runs: list[list[int]]
+    """What was taken of it."""
     spoke_s: float | None = None
     """When it last sent a new message, if that was longer after its replacement than a message can be in flight."""
 
@@ -49,9 +51,10 @@ class NewestGate:
         silent = now_s - self._heard_s > SILENT_PERIODS * self.period_s
         if boot_id == self.boot_id:
             # The second case: a message with a number out of all reach was taken once. When nothing above it follows, a
-            # refused number that counts on from another one is the living sender's; but one that was taken before is
-            # the word of a dead sender again.
-            if seq > self.seq or (silent and self._counts_on(seq) and not self._was_taken(seq)):
+            # refused number that counts on from another one is the living sender's. What was taken before is the word
+            # of a dead sender again, also where it is above a number that counted on.
+            counts = seq > self.seq or (silent and self._counts_on(seq))
+            if counts and not self._was_taken(seq):
                 return "new"
             return "replayed" if seq == self.seq else "stale"
         past = self._retired.get(boot_id)
@@ -88,14 +91,14 @@ class NewestGate:
             self._runs = [*self._runs[1 - _REMEMBERED_RUNS :], [seq, seq]]
 
     def _replace(self, boot_id: str, seq: int, now_s: float) -> None:
-        if self.boot_id is not None and boot_id != self.boot_id:
-            self._retired.pop(boot_id, None)
-            self._retired[self.boot_id] = _Retired(self.seq, now_s)
+        if boot_id != self.boot_id:
+            past = self._retired.pop(boot_id, None)
+            if self.boot_id is not None:
+                self._retired[self.boot_id] = _Retired(self.seq, now_s, self._runs)
             # The oldest goes; dictionaries keep the order in which boots were retired.
             if len(self._retired) > _REMEMBERED_BOOTS:
                 del self._retired[next(iter(self._retired))]
-        if boot_id != self.boot_id:
-            self._runs = []
+            self._runs = [] if past is None else past.runs
         self._note_taken(seq)
         self.boot_id, self.seq, self._heard_s, self._refused_seq = boot_id, seq, now_s, -1
 

@@ -66,12 +66,17 @@ class Broker(MemoryBroker):
         self._exact: dict[str, list[Interest]] = {}
         self._patterns: list[Interest] = []
         self.recorded: list[Received] = []
-        """Every state message that was routed, for whoever replays them."""
+        """Every heartbeat that was routed, for whoever replays them."""
+        self.sent: dict[bytes, tuple[float, float]] = {}
+        """When each heartbeat was first routed, and how far its sender's clock was off."""
 
     def route(self, message: Received, without: object = None) -> None:
         """Deliver, and keep what somebody may send again."""
         if ".ready." in message.subject:
             self.recorded.append(message)
+            sender = CURRENT.get()
+            skew_s = sender.skew_s if sender is not None else 0.0
+            self.sent.setdefault(message.data, (asyncio.get_running_loop().time(), skew_s))
         super().route(message, without)
 
     def _deliver(self, message: Received, without: object) -> None:

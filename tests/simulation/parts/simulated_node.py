@@ -110,6 +110,8 @@ class Machine:
     short_since_s: float | None = None
     """Since when the node is short of memory; None: it is not."""
     short_until_s: float = float("-inf")
+    renewed_s: float = float("-inf")
+    """When its kubelet has last renewed its lease."""
     unready: bool = False
     """Kubelet's probe of the agent fails."""
     kubelet_down: bool = False

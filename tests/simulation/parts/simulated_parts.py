@@ -3,7 +3,7 @@
 import sqlite3
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,13 +24,15 @@ if TYPE_CHECKING:
     from simulated_node import Machine
 
 SAMPLE_S = 3.0
+BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+"""When each world begins, by a clock that is right."""
 
 
 class NodeClock(LoopClock):
     """Monotonic time since the node's boot; a wall clock that somebody may set."""
 
     def __init__(self, process: Process, booted_at_s: float) -> None:
-        super().__init__()
+        super().__init__(BEGAN)
         self._process, self._booted_at_s = process, booted_at_s
 
     def monotonic(self) -> float:
@@ -39,7 +41,7 @@ class NodeClock(LoopClock):
 
     def wall(self) -> datetime:
         """As the node's clock is set."""
-        return self._start + timedelta(seconds=super().monotonic() + self._process.skew_s)
+        return BEGAN + timedelta(seconds=super().monotonic() + self._process.skew_s)
 
 
 class SimLedger(SqliteLedger):

@@ -10,6 +10,7 @@ import tempfile
 from asyncio import taskgroups
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack, contextmanager, suppress
+from datetime import timedelta
 from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -26,7 +27,7 @@ from simulated_api import SimApi
 from simulated_bus import Broker, SimBus
 from simulated_central import Site
 from simulated_node import GIB, Machine
-from simulated_parts import NodeClock
+from simulated_parts import BEGAN, NodeClock
 
 from services.qrm.adapters.lease import file as lease_file
 from services.qrm.adapters.lease import watchdog as lease_watchdog
@@ -220,7 +221,7 @@ class World:
 
     async def _kubelet(self, machine: Machine) -> None:
         asked: dict[str, float] = {}
-        renewed_s, told_ready, up_since_s = float("-inf"), True, 0.0
+        told_ready, up_since_s = True, 0.0
         lease = f"/apis/coordination.k8s.io/v1/namespaces/kube-node-lease/leases/{machine.name}"
         while True:
             await asyncio.sleep(KUBELET_S)
@@ -230,10 +231,11 @@ class World:
             up_since_s = (up_since_s or self.now_s) if works else 0.0
             if machine.kubelet_down:
                 continue
-            if self.now_s - renewed_s >= RENEW_S:
-                renewed_s = self.now_s
+            if self.now_s - machine.renewed_s >= RENEW_S:
+                machine.renewed_s = self.now_s
                 meta = {"name": machine.name, "namespace": "kube-node-lease"}
-                self.api.put(lease, {"metadata": meta, "spec": {"renewTime": f"{self.now_s + machine.skew_s:.3f}"}})
+                written = (BEGAN + timedelta(seconds=self.now_s + machine.skew_s)).isoformat()
+                self.api.put(lease, {"metadata": meta, "spec": {"renewTime": written}})
             ready = bool(up_since_s) and self.now_s - up_since_s > 1.0
             if ready:
                 self.checks.agent_ready_s[machine.name].append(self.now_s)

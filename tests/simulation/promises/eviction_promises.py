@@ -3,18 +3,15 @@
 from collections import defaultdict, deque
 from typing import TYPE_CHECKING
 
+from heartbeat_promises import HeartbeatPromises
 from kube_api import Document
-from promise import Promises
 from seeded_loop import Process
 
-from services.central.core.heartbeats.readiness import HEARTBEAT_S
 from services.central.core.lost_nodes.guards import allowed_bad
 from shared.adapters.kube.client import KubeRequest
 from shared.contracts.bus.stored import read_event, read_intent
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.pod import Pod
-from shared.contracts.readiness import Readiness
-from shared.errors import Refused
 from shared.ports import Received
 
 if TYPE_CHECKING:
@@ -32,23 +29,17 @@ PODS_PER_S = 10 / 60
 """What central evicts at most, two of a node at once."""
 
 
-class EvictionPromises(Promises):
+class EvictionPromises(HeartbeatPromises):
     """What becomes of pods, and what is told of it."""
 
     def __init__(self, world: "World") -> None:
         super().__init__(world)
         self.agent_ready_s: dict[str, deque[float]] = defaultdict(lambda: deque(maxlen=80))
         """By node, when kubelet has said that its agent is ready."""
-        self.alive_s: dict[str, float] = {}
-        """By node, when its agent was last at work."""
-        self._heard_s: dict[tuple[str, str], deque[float]] = defaultdict(lambda: deque(maxlen=80))
         self.gone_by_others: set[str] = set()
         self.kills: dict[str, tuple[float, str, Document]] = {}
         """By UID, when and by whom a pod was sent on its way."""
         self.facts: dict[str, list[EvictionEvent]] = defaultdict(list)
-        self._refused: dict[tuple[str, str], int] = {}
-        self._fresh: dict[tuple[str, str], tuple[str, int, float]] = {}
-        self._boots: dict[tuple[str, str], dict[str, set[int]]] = defaultdict(dict)
         self._central_kills: list[float] = []
         self._rehearsed: set[tuple[str, str]] = set()
 
@@ -93,12 +84,6 @@ class EvictionPromises(Promises):
         return min((amount for index, (_, amount) in enumerate(told)
                     if index + 1 == len(told) or told[index + 1][0] >= since_s), default=0)  # fmt: skip
 
-    def central_began(self, site: "Site") -> None:
-        """A new life hears everything anew."""
-        for key in [key for key in self._fresh if key[0] == site.name]:
-            del self._fresh[key]
-            self._boots[key].clear()
-
     def central_asks(self, site: "Site", request: KubeRequest) -> None:
         """Before a request of a central leaves."""
         own_lease = request.path.endswith("/leases/sublet-central") or request.path.endswith("sublet-system/leases")
@@ -120,8 +105,8 @@ class EvictionPromises(Promises):
             return
         node, now_s, evict_s = document["spec"]["nodeName"], self.world.now_s, RULES["evict_s"]
         # What came while the call was under way nobody could know.
-        until_s = now_s - (SLACK_S if self._troubled(site) else AT_ONCE_S)
-        alive = {"ready": self.agent_ready_s[node], "heard": self._heard_s[site.name, node]}
+        until_s = now_s - (SLACK_S if self._may_lag(site) else AT_ONCE_S)
+        alive = {"ready": self.agent_ready_s[node], "heard": self.heard_s[site.name, node]}
         for how, moments in alive.items():
             if lately := [at_s for at_s in moments if now_s - evict_s + SLACK_S < at_s < until_s]:
                 self.fail("P1", f"{site.name} evicts from {node}, whose agent was {how} {now_s - lately[-1]:.2f} s ago")
@@ -133,10 +118,10 @@ class EvictionPromises(Promises):
         if len(lost) > max(1, allowed_bad(total, len(lost), 0.2)):
             self.fail("P4", f"{site.name} evicts from {node} while {len(lost)} of {total} nodes are lost")
 
-    def _troubled(self, site: "Site") -> bool:
-        route, process = site.route, site.agent
+    def _may_lag(self, site: "Site") -> bool:
+        process = site.agent
         recent = process is not None and self.world.now_s - process.thawed_s < SLACK_S
-        return recent or bool(route.away or route.slow_s or route.refusing or route.lost_answers or route.conflicts)
+        return recent or self.troubled(site)
 
     def _holder(self) -> str:
         lease = self.world.api.objects.get(
@@ -173,30 +158,6 @@ class EvictionPromises(Promises):
 
     def _pod(self, uid: str) -> Pod | None:
         return next((pod for machine in self.world.machines.values() for pod in machine.pods() if pod.uid == uid), None)
-
-    def central_heard(self, site: "Site", message: Received) -> None:
-        """A message has arrived at a central."""
-        if ".ready." not in message.subject:
-            return
-        try:
-            beat = Readiness.decode(message.data)
-        except Refused:
-            return
-        if message.subject.rpartition(".")[2] != beat.node:
-            return
-        key, now_s = (site.name, beat.node), self.world.now_s
-        _, _, at_s = self._fresh.get(key, ("", 0, 0.0))
-        taken = self._boots[key].setdefault(beat.boot_id, set())
-        # Some cannot be told from a living node's word: what got lost and is sent again by somebody, in its order, and
-        # the word of a boot that another one seemed to replace.
-        counts_on = now_s - at_s > 2 * HEARTBEAT_S and beat.seq > self._refused.get(key, beat.seq)
-        if beat.seq <= max(taken, default=0) and (beat.seq in taken or not counts_on):
-            self._refused[key] = beat.seq
-            return
-        taken.add(beat.seq)
-        self._refused.pop(key, None)
-        self._fresh[key] = (beat.boot_id, beat.seq, now_s)
-        self._heard_s[key].append(now_s)
 
     def stored(self, message: Received, process: Process | None) -> None:
         """A stream has taken a message."""
@@ -243,24 +204,6 @@ class EvictionPromises(Promises):
             return {}
         finally:
             db.close()
-
-    def no_ghosts(self) -> None:
-        """A node that was not heard for long is not ready for anybody."""
-        from simulated_central import RULES
-
-        now_s = self.world.now_s
-        for machine in self.world.machines.values():
-            if machine.agent is not None and machine.agent.alive and not machine.agent.frozen:
-                self.alive_s[machine.name] = now_s
-        for site in self.world.sites.values():
-            process, app = site.agent, site.app
-            if process is None or app is None or not process.alive or process.frozen or now_s - process.thawed_s < 4.0:
-                continue
-            for node, standing in app._assessment.nodes.items():
-                found = self._fresh.get((site.name, node))
-                silent_s = self.world.now_s - (found[2] if found else self.world.now_s)
-                if standing.state == "ready" and silent_s > RULES["late_s"] + 3.0:
-                    self.fail("P1", f"{site.name} takes {node} for ready, heard of {silent_s:.1f} s ago")
 
 
 def is_dry_run(request: KubeRequest) -> bool:

@@ -1,6 +1,7 @@
 """Evidence of bus and API server: what is not certain counts as nothing."""
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import pytest
@@ -89,3 +90,17 @@ def test_a_lease_that_does_not_change_means_that_the_node_is_gone_whatever_its_c
     assert look(141.0, renewed="2999-01-01").verdict == "kubernetes"
     assert look(142.0, renewed="1999-01-01").verdict == "lost"
     assert look(143.0, node=NodeSeen("n1", "u1", {}, ready=False, offered=frozenset())).verdict == "kubernetes"
+
+
+def test_a_lease_tells_how_its_nodes_clock_is_set(look: Looks) -> None:
+    look(100.0, renewed="2026-01-01T00:10:00.5Z")
+    assert look.evidence.node_time("n1", 107.0) == datetime(2026, 1, 1, 0, 10, 7, 500_000, UTC)
+    look(110.0, renewed="2026-01-01T00:10:00.5Z")
+    assert look.evidence.node_time("n1", 110.0) == datetime(2026, 1, 1, 0, 10, 10, 500_000, UTC)
+    assert look.evidence.node_time("n2", 110.0) is None
+
+
+@pytest.mark.parametrize("written", ["", "soon", "2026-01-01T00:10:00", "9999-12-31T23:59:59Z"])
+def test_a_time_that_cannot_be_read_says_nothing_of_a_clock(look: Looks, written: str) -> None:
+    look(100.0, renewed=written)
+    assert look.evidence.node_time("n1", 107.0) is None

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -362,5 +363,33 @@ def test_a_node_on_which_it_was_never_installed_is_nobodys_loss(play: TenNodes) 
         assert not world.tainted("control-plane")
         assert "control-plane" not in world.app.state()["cluster"]["lost_nodes"]["nodes"]
         assert world.app.state()["nodes"]["ready"] == 10
+
+    play(story)
+
+
+@pytest.mark.parametrize("ahead_s", [0, 600, -600])
+def test_a_central_that_has_just_started_takes_no_heartbeat_of_the_past_for_news(play: TenNodes, ahead_s: int) -> None:
+    async def story(world: World) -> None:
+        world.ahead["n3"] = timedelta(seconds=ahead_s)
+        wire, health = world.wires["n3"], ServiceHealth(service="evictor", ok=True)
+        await asyncio.sleep(11)  # until its lease shows the clock
+        said = [wire.stamp(Readiness, ready=True, mode="enforce", services=(health,)) for _ in range(3)]
+        said = [one.model_copy(update={"sent_at": one.sent_at + world.ahead["n3"]}) for one in said]
+        world.kill_agent("n3")
+        await asyncio.sleep(40)
+        fresh = world.central()
+        await asyncio.sleep(15)
+        for heartbeat in said:
+            await wire.publish(heartbeat)
+            await asyncio.sleep(12)
+        heard = {node: beat.heard_at_s for node, beat in fresh.app._ledger.items()}
+        now_s = world.clock.monotonic()
+        assert now_s - heard["n3"] > 36 > 12 > now_s - heard["n4"]
+        assert fresh.state()["not_ready"]["n3"]["state"] == "late"
+        world.silent.discard("n3")
+        beat = wire.stamp(Readiness, ready=True, mode="enforce", services=(health,))
+        await wire.publish(beat.model_copy(update={"sent_at": beat.sent_at + world.ahead["n3"]}))
+        await asyncio.sleep(2)
+        assert "n3" not in fresh.state()["not_ready"]
 
     play(story)

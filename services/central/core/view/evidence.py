@@ -6,6 +6,7 @@ Facts: docs/facts/safety-rules.md#verdict-on-a-silent-node.
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 
 from services.central.core.heartbeats.readiness import Assessment
 from services.central.core.lost_nodes.agent_loss import AgentState, AgentWatch
@@ -31,7 +32,10 @@ class ClusterObservation:
 
 
 class LostEvidence:
-    """Moments are central's own clock: of a lease only its changes count, never what another clock wrote in it."""
+    """Moments are central's own clock: for the age of a lease only its changes count, never what it says.
+
+    What it says tells how the node's own clock is set, by which the node dates its heartbeats as well.
+    """
 
     def __init__(self, node_lease_s: float) -> None:
         self._node_lease_s = node_lease_s
@@ -45,6 +49,20 @@ class LostEvidence:
     def pods(self) -> Mapping[str, AgentState]:
         """How each node's agent's pod stands as it was seen last; another mapping as soon as one stands otherwise."""
         return self._pods
+
+    def node_time(self, node: str, now_s: float) -> datetime | None:
+        """The time by the node's own clock, as its kubelet wrote it into the lease last; None: unknown.
+
+        It is never ahead of that clock, because central sees a renewal only after it was made.
+        """
+        renewed = self._renewed.get(node)
+        if renewed is None:
+            return None
+        try:
+            written = datetime.fromisoformat(renewed[0])
+            return None if written.tzinfo is None else written + timedelta(seconds=now_s - renewed[1])
+        except (ValueError, OverflowError):
+            return None
 
     def judge_all(self, seen: ClusterObservation, now_s: float, rules: Rules) -> dict[str, Judged]:
         """The verdict on every node, ascending by name."""

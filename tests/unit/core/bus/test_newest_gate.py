@@ -119,6 +119,20 @@ def test_words_of_the_dead_that_somebody_says_again_in_their_order_are_not_taken
     assert gate.admit("a", 6, 1001.0) == "new"
 
 
+def test_what_was_taken_is_not_taken_again_above_a_number_that_counted_on() -> None:
+    gate, late_s = NewestGate(), NOW_S + 10 * PERIOD_S
+    assert gate.admit("a", 3, NOW_S) == "new"
+    assert [gate.admit("a", seq, late_s) for seq in (1, 2, 3)] == ["stale", "new", "stale"]
+
+
+def test_what_was_taken_of_a_boot_stays_known_while_another_one_speaks() -> None:
+    gate = NewestGate()
+    later = [NOW_S + 10 * PERIOD_S * times for times in range(4)]
+    assert [gate.admit(*one, later[0]) for one in (("a", 3), ("b", 1))] == ["new", "new"]
+    assert gate.admit("a", 5, later[1]) == "new"
+    assert [gate.admit("a", seq, later[2]) for seq in (2, 3)] == ["stale", "stale"]
+
+
 def test_two_that_live_are_noticed_and_a_restart_is_not() -> None:
     gate = NewestGate()
     gate.admit("a", 0, 0.0)
