@@ -6,14 +6,10 @@ STAMP  := $(VENV)/.ready
 # Where the tests of `make unit` write, if it has 2 GiB free: they sync thousands of small files, and wait for the disk.
 MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$1 > 2097152 { print $$2 }')
 
-# What an image says of itself; the wheel's backend asks git the same.
-REVISION = $(shell git describe --always --dirty --abbrev=12 --exclude='*' 2>/dev/null)
-VERSION  = $(shell sed -n 's/^VERSION = "\(.*\)"$$/\1/p' shared/build.py)
-
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit sbom image dist licenses bench bench-kubernetes bench-pod-start schemas settings reference docs clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start schemas settings reference docs clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -34,6 +30,7 @@ test: $(STAMP)           ## everything that needs no more than Python and make; 
 lint: $(STAMP)
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
+	$(BIN)/deptry . --config requirements/deptry.toml
 
 type: $(STAMP)
 	$(BIN)/mypy
@@ -141,22 +138,25 @@ $(SUPPLY)/.ready: requirements/supply.txt
 	$(SUPPLY)/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/supply.txt
 	@touch $@
 
-audit: $(SUPPLY)/.ready  ## look every pinned package up among the known vulnerabilities; fails where one is found, or cannot be looked up
-	$(SUPPLY)/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off -r requirements/run.txt -r requirements/kube.txt -r requirements/trace.txt -r requirements/authors.txt
-
-sbom: $(SUPPLY)/.ready   ## what is in the image, as CycloneDX: out/sbom.json
-	cat requirements/run.txt requirements/kube.txt | $(SUPPLY)/bin/cyclonedx-py requirements --output-reproducible --of JSON -o out/sbom.json -
+audit: $(STAMP) $(SUPPLY)/.ready  ## look every pinned package up among the known vulnerabilities; 1: some are known, 2: not done, since neither the index nor a list of these days answers
+	PYTHONPATH=. $(BIN)/python -m deploy.audit --pip-audit $(SUPPLY)/bin/pip-audit
 
 HELM ?= $(lastword helm $(wildcard $(HOME)/.cache/sublet-kubernetes/programs/helm-*))
 
-dist: $(STAMP)           ## wheel, source distribution, manual pages, chart and Debian package into dist, with checksums; PARTS="python debian" for some
+dist: $(STAMP)           ## wheel, source distribution, manual pages, chart, Debian package and images into dist, with checksums; PARTS="python debian" for some
 	PYTHONPATH=. HELM=$(HELM) $(BIN)/python -m deploy.artifacts $(PARTS)
 
 licenses: $(STAMP)       ## write docs/licenses.md anew from the metadata of what requirements/*.txt pin
 	PYTHONPATH=. $(BIN)/python -m deploy.artifacts.licenses
 
-image:                   ## build the image sublet:VERSION, which says which commit it is of
-	docker build --file deploy/Dockerfile --build-arg REVISION=$(REVISION) --tag sublet:$(VERSION) .
+image: $(STAMP)          ## build the images sublet, sublet-node and sublet-central with their bills of materials, into the engine and into dist
+	@$(MAKE) --no-print-directory dist PARTS=images
+
+release: $(STAMP)        ## from a clean checkout: VERSION=1.2.3 into code and changelog, checks, commit, tag, and make dist; DRY=1 only says what it would do
+	PYTHONPATH=. HELM=$(HELM) $(BIN)/python -m deploy.release $(if $(DRY),--dry-run) $(or $(VERSION),"")
+
+manifests: $(STAMP)      ## write the kustomize bases of deploy/k8s anew from the chart; needs helm
+	HELM=$(HELM) $(BIN)/python deploy/k8s/render.py
 
 bench: $(STAMP)          ## measure reaction times and footprint; prints a table; PARTS="reaction footprint" for some of it
 	$(BIN)/python -m bench $(PARTS)

