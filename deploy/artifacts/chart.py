@@ -9,6 +9,24 @@ from pathlib import Path
 from deploy.artifacts.checkout import Checkout, ToolMissing, pack, run
 
 NAME = "sublet"
+OF_THE_RIG = ".cache/sublet-kubernetes/programs"
+"""Where `make rig-kubernetes` puts the one that the tests of a cluster use, below the home folder."""
+
+
+def find_helm() -> str:
+    """The program that HELM names, else the one on the path, else the rig's.
+
+    Raises:
+        ToolMissing: there is none.
+    """
+    built = sorted(map(str, (Path.home() / OF_THE_RIG).glob("helm-*")), reverse=True)
+    named = os.environ.get("HELM")
+    found = next(filter(shutil.which, [named] if named else ["helm", *built]), None)
+    if found is None:
+        raise ToolMissing(
+            f"{named or 'helm'} is not on this machine: name it by HELM=…, or build it by make rig-kubernetes"
+        )
+    return found
 
 
 def build(checkout: Checkout, goal: Path) -> list[Path]:
@@ -17,9 +35,7 @@ def build(checkout: Checkout, goal: Path) -> list[Path]:
     Raises:
         ToolMissing: there is no helm.
     """
-    helm = os.environ.get("HELM") or "helm"
-    if shutil.which(helm) is None:
-        raise ToolMissing(f"{helm} is not on this machine: name it by HELM=…")
+    helm = find_helm()
     with tempfile.TemporaryDirectory(prefix="sublet-chart-") as place:
         run([helm, "package", checkout.folder / "deploy/k8s/chart", "--destination", place])
         (packed,) = Path(place).glob("*.tgz")

@@ -36,11 +36,16 @@ def build(checkout: Checkout, goal: Path) -> list[Path]:
         root = Path(place) / "root"
         _install(checkout, Path(place), root / HOME)
         _add_files(checkout, root, machine)
-        package = goal / f"sublet_{checkout.version}_{machine}.deb"
+        package = goal / f"sublet_{_version(checkout)}_{machine}.deb"
         env = {**os.environ, "SOURCE_DATE_EPOCH": str(checkout.epoch_s)}
         _date(root, checkout.epoch_s)
         run(["dpkg-deb", "--root-owner-group", "-Zzstd", "--threads-max=1", "--build", root, package], env=env)
     return [package]
+
+
+def _version(checkout: Checkout) -> str:
+    """To Debian 1.0.0~rc.1 comes before 1.0.0."""
+    return checkout.version.replace("-", "~")
 
 
 def _install(checkout: Checkout, place: Path, home: Path) -> None:
@@ -101,7 +106,7 @@ def _add_files(checkout: Checkout, root: Path, machine: str) -> None:
     (root / "usr/share/doc/sublet/changelog.gz").write_bytes(changes)
     size_kib = sum(path.lstat().st_size for path in root.rglob("*")) >> 10
     control = (FILES / "control").read_text()
-    given = {"version": checkout.version, "machine": machine, "size": size_kib, "python": PYTHON, "next": NEXT_PYTHON}
+    given = {"version": _version(checkout), "machine": machine, "size": size_kib, "python": PYTHON, "next": NEXT_PYTHON}
     (root / "DEBIAN/control").write_text(control.format(**given))
 
 
