@@ -17,7 +17,8 @@ import values_schema
 HERE = Path(__file__).parent
 OVERLAYS = ("demo", "default", "ha")
 NAMESPACE, KUBE_VERSION = "sublet-system", "1.30.0"
-UNINSTALL, CHECK, SUM = "templates/uninstall.yaml", "templates/check.yaml", HERE / "rendered.sum"
+UNINSTALL, SUM = "templates/uninstall.yaml", HERE / "rendered.sum"
+HOOKS = ("templates/check.yaml", "templates/tests/installed.yaml")
 SOURCE = "# Source: sublet/"
 
 
@@ -46,8 +47,8 @@ def documents(text: str) -> list[tuple[str, str]]:
 
 def written(rendered: dict[str, str]) -> dict[str, str]:
     """The files' texts by their paths, given what the chart renders for each overlay."""
-    # kubectl has no hooks: what it applies, the services check at their start alone.
-    parts = {name: [d for d in documents(text) if d[0] != CHECK] for name, text in rendered.items()}
+    # kubectl has no hooks: what it applies, the services check at their start, and `sublet doctor --installed` later.
+    parts = {name: [d for d in documents(text) if d[0] not in HOOKS] for name, text in rendered.items()}
     shared = set.intersection(*(set(found) for found in parts.values()))
     first = parts[OVERLAYS[0]]
     files = {

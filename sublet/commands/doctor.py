@@ -26,6 +26,12 @@ def doctor(
     kubeconfig: Annotated[
         Path | None, typer.Option(help="Which cluster; by default as kubectl, or that of this pod.")
     ] = None,
+    installed: Annotated[
+        bool,
+        typer.Option(
+            "--installed", help="Look at what is installed in the cluster alone; what cannot be seen is a problem."
+        ),
+    ] = False,
     upgrade: Annotated[
         Path | None,
         typer.Option(
@@ -37,14 +43,15 @@ def doctor(
     """Check a node and a cluster: kernel, control groups, kubelet, rights, versions, bus, and what is installed.
 
     Changes nothing. Each check says ok, warning, problem, or why it was not made, and what to do. Without --node and
-    --cluster it looks at what is there. With --upgrade it looks at what the chart in that folder would change, and at
-    nothing else. Exit code 1: there is a problem.
+    --cluster it looks at what is there. With --installed it asks whether an installation works, as `helm test` does.
+    With --upgrade it looks at what the chart in that folder would change, and at nothing else. Exit code 1: there is
+    a problem.
     """
     import asyncio
 
     from shared.errors import Unfit
     from sublet.cluster.way import require_way, way_to_cluster
-    from sublet.doctor.finding import FindingRow, has_problem, unchecked
+    from sublet.doctor.finding import FindingRow, demanded, has_problem, unchecked
     from sublet.doctor.report import as_json, lines
     from sublet.invocation import as_plugin
 
@@ -53,6 +60,10 @@ def doctor(
         changes = asyncio.run(_upgrade(require_way(kubeconfig), namespace, upgrade))
         typer.echo("\n".join(lines(changes)) if wanted.is_table else document_text(as_json(changes), wanted))
         raise SystemExit(1 if has_problem(changes) else 0)
+    if installed:
+        seen = demanded(asyncio.run(_cluster(require_way(kubeconfig), namespace, installed=True)))
+        typer.echo("\n".join(lines(seen)) if wanted.is_table else document_text(as_json(seen), wanted))
+        raise SystemExit(1 if has_problem(seen) else 0)
     neither = not node and not cluster
     way = require_way(kubeconfig) if cluster else way_to_cluster(kubeconfig) if neither else None
     rows: list[FindingRow] = []
@@ -103,10 +114,10 @@ async def _upgrade(way: "Way", namespace: str, folder: Path) -> "list[FindingRow
     return examine("upgrade", UPGRADE_CHECKS, facts)
 
 
-async def _cluster(way: "Way", namespace: str) -> "list[FindingRow]":
+async def _cluster(way: "Way", namespace: str, *, installed: bool = False) -> "list[FindingRow]":
     from shared.adapters.clock import SystemClock
     from sublet.cluster.way import open_kube
-    from sublet.doctor.cluster.checks import CLUSTER_CHECKS
+    from sublet.doctor.cluster.checks import CLUSTER_CHECKS, INSTALLED_CHECKS
     from sublet.doctor.cluster.cluster_probe import KubeProbe
     from sublet.doctor.finding import examine
 
@@ -115,4 +126,4 @@ async def _cluster(way: "Way", namespace: str) -> "list[FindingRow]":
         facts = await KubeProbe(kube, SystemClock(), str(way), namespace).facts()
     finally:
         await kube.close()
-    return examine("cluster", CLUSTER_CHECKS, facts)
+    return examine("cluster", INSTALLED_CHECKS if installed else CLUSTER_CHECKS, facts)

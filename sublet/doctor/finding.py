@@ -68,6 +68,16 @@ def examine(place: str, checks: Checks[F], facts: F) -> list[FindingRow]:
     return [FindingRow(place, name, check(facts)) for name, check in checks.items()]
 
 
+def demanded(rows: Sequence[FindingRow]) -> list[FindingRow]:
+    """The findings where each check has to be made: one that was not is a problem."""
+    return [
+        FindingRow(row.place, row.check, problem(f"not checked: {row.finding.said}", row.finding.fix))
+        if row.finding.verdict == "not checked"
+        else row
+        for row in rows
+    ]
+
+
 def has_problem(rows: Sequence[FindingRow]) -> bool:
     """Whether there is a problem among the findings."""
     return any(row.finding.verdict == "problem" for row in rows)

@@ -4,6 +4,7 @@ The pressure lasts from the start: the node counts as short of memory with less 
 """
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -142,3 +143,23 @@ def test_the_switch_back_gives_pods_back_what_kubelet_gave_them(
     sublet.start(pod(BATCH, cluster.images.base.name))
     until(lambda: groups(sublet) == before, BACK_LIMIT_S, "groups as kubelet made them")
     assert not cluster.get("node", NODE)["spec"].get("taints")
+
+
+def test_helm_test_asks_with_few_rights_whether_the_installation_works(sublet: Product, cluster: Cluster) -> None:
+    said = sublet.test()
+    for check in ("kinds", "agents", "node objects", "central", "bus", "events"):
+        assert re.search(rf"^\s*(ok|warning)\s+{check}\s", said, re.MULTILINE), (check, said)
+    assert "1 of 1 agents are ready" in said
+    assert "sublet-test" not in cluster.kubectl("get", "clusterroles,clusterrolebindings", "--output", "name")
+
+
+def test_helm_test_fails_and_says_why_where_central_is_gone(sublet: Product) -> None:
+    sublet.in_system("scale", "deployment/sublet-central", "--replicas=0")
+    try:
+        sublet.in_system("wait", "pods", "-l", "app.kubernetes.io/component=central", "--for=delete", "--timeout=60s")
+        with pytest.raises(CommandError):
+            sublet.test()
+        assert "no pod of Deployment sublet-central is ready" in sublet.in_system("logs", "pod/sublet-test")
+    finally:
+        sublet.in_system("scale", "deployment/sublet-central", "--replicas=2")
+        sublet.in_system("delete", "pod", "sublet-test", "--ignore-not-found")

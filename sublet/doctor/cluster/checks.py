@@ -26,3 +26,8 @@ CLUSTER_CHECKS: Checks[ClusterFacts] = {
     "scheduler": scheduling.schedulers,
     "profiles": webhook.profiles,
 }
+
+INSTALLED_CHECKS: Checks[ClusterFacts] = {
+    name: CLUSTER_CHECKS[name] for name in ("kinds", "agents", "node objects", "central", "bus", "events")
+}
+"""What an installation that works has: `helm test` asks for these alone, with few rights."""

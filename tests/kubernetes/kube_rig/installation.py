@@ -74,6 +74,15 @@ class Installation:
                 said = self.in_system("logs", workload, "--all-containers", "--tail=20")
                 raise CommandError(f"{error}\n{self.in_system('describe', 'pods')[-6000:]}\n{said}") from error
 
+    def test(self) -> str:
+        """What `helm test` and its pod say.
+
+        Raises:
+            CommandError: the installation does not work.
+        """
+        limit = f"{READY_LIMIT_S * self.patience:.0f}s"
+        return self.cluster.helm("test", RELEASE, "--namespace", NAMESPACE, "--logs", "--timeout", limit)
+
     def uninstall(self) -> None:
         """As docs/kubernetes.md says.
 

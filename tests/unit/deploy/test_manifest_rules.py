@@ -16,6 +16,7 @@ from services.central.issuer import main as write_issuer
 from services.central.settings import CentralSettings, ExtenderSettings, MetricsApiSettings, WebhookSettings
 from services.evictor.settings import read
 from shared.adapters.nats.embedded.server import find_binary
+from shared.build import VERSION
 from shared.core.bus.nats_url import NatsAddress, read_nats_url
 from shared.core.text.yaml_text import read_yaml
 from shared.settings import common_settings, read_environment, section
@@ -35,7 +36,7 @@ RENDERED = [
     "uninstall/uninstall.yaml",
     *(f"overlays/{name}/sublet.yaml" for name in render.OVERLAYS),
 ]
-IMAGES = {"sublet:0.1.0", "registry.k8s.io/kube-scheduler:v1.35.4"}
+IMAGES = {f"sublet:{VERSION}", "registry.k8s.io/kube-scheduler:v1.35.4"}
 
 
 def documents() -> list[Document]:

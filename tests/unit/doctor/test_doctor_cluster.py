@@ -8,10 +8,10 @@ import cluster_case as case
 import pytest
 from cluster_case import GOOD, LONG_AGO, MAY
 
-from sublet.doctor.cluster.checks import CLUSTER_CHECKS
+from sublet.doctor.cluster.checks import CLUSTER_CHECKS, INSTALLED_CHECKS
 from sublet.doctor.cluster.facts import ClusterFacts
 from sublet.doctor.cluster.rights import BIND, ESCALATE, Right, of_account, to_hand_on, to_install
-from sublet.doctor.finding import Unknown, examine
+from sublet.doctor.finding import Unknown, demanded, examine, has_problem
 
 INSTALL = to_install(case.SYSTEM, profiles=False, slo=None)
 FIRST = INSTALL[0]
@@ -226,3 +226,13 @@ def test_where_it_is_not_known_whether_sublet_is_installed_nothing_is_said_to_be
     for check in ("agents", "agents' rights", "node objects", "other systems", "other writers", "validating policies"):
         finding = CLUSTER_CHECKS[check](facts)
         assert (finding.verdict, finding.said) == ("not checked", "you may not list"), check
+
+
+def test_an_installation_is_asked_for_what_the_charts_test_may_see_and_what_it_may_not_see_is_a_problem() -> None:
+    rows = demanded(examine("cluster", INSTALLED_CHECKS, GOOD))
+    assert {row.check: row.finding.verdict for row in rows} == dict.fromkeys(INSTALLED_CHECKS, "ok")
+    hidden = replace(GOOD, lease=Unknown("you may not get leases"))
+    assert {row.check: row.finding.said for row in demanded(examine("cluster", INSTALLED_CHECKS, hidden))}[
+        "central"
+    ] == "not checked: you may not get leases"
+    assert has_problem(demanded(examine("cluster", INSTALLED_CHECKS, hidden)))

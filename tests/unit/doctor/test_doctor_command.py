@@ -35,8 +35,8 @@ def looked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
         seen.append("node")
         return ROWS[:2]
 
-    async def cluster(where: Way, namespace: str) -> list[FindingRow]:
-        seen.append((where, namespace))
+    async def cluster(where: Way, namespace: str, *, installed: bool = False) -> list[FindingRow]:
+        seen.append((where, namespace, *(["installed"] if installed else [])))
         return ROWS[2:]
 
     monkeypatch.setattr(command, "_node", node)
@@ -108,6 +108,12 @@ def test_a_plugin_of_kubectl_means_the_cluster(looked: list[Any], monkeypatch: p
     monkeypatch.setattr("sys.argv", ["/usr/local/bin/kubectl-sublet"])
     run("--kubeconfig", str(ELSEWHERE))
     assert looked == [(Way(ELSEWHERE), "sublet-system")]
+
+
+def test_of_an_installation_what_cannot_be_seen_is_a_problem(looked: list[Any]) -> None:
+    done = run("--installed", "--kubeconfig", str(ELSEWHERE), "-n", "other")
+    assert looked == [(Way(ELSEWHERE), "other", "installed")]
+    assert (done.exit_code, "not checked: you may not" in done.stdout) == (1, True)
 
 
 def test_a_cluster_that_nobody_knows_is_said(looked: list[Any]) -> None:
