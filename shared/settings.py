@@ -111,7 +111,8 @@ class CommonSettings(Settings):
     log_json: bool = True
     """Writes log lines as JSON objects; if false, as text."""
     otlp_endpoint: str | None = None
-    """OTLP/HTTP endpoint for traces; None: tracing is off, and its packages are not imported."""
+    """OTLP/HTTP endpoint for traces, as http://127.0.0.1:4318/v1/traces; None: tracing is off, and its packages are not
+    imported."""
 
 
 def read_file(path: Path) -> dict[str, Any]:

@@ -7,7 +7,7 @@ Names follow Prometheus' rules: base units, `_total` for counters, no pod or ten
 import contextlib
 import logging
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, MutableMapping
 from typing import Any
 
 import structlog
@@ -129,12 +129,16 @@ NODES_READY = Gauge("sublet_central_nodes", "Nodes in central's readiness ledger
 
 def setup_logging(service: str, node: str, *, as_json: bool, level: str = "info") -> None:
     """Log to standard error: one event name per line, fixed keys; JSON unless a person reads along."""
+    # Not bound to the context alone: a library's thread, and a callback of another context, speak for the process too.
+    speaker = {"service": service, "node": node}
     renderer: Any = structlog.processors.JSONRenderer() if as_json else structlog.dev.ConsoleRenderer(
         colors=sys.stderr.isatty(), pad_event_to=24
     )  # fmt: skip
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
+            lambda _logger, _method, line: {**speaker, **line},
+            _add_trace,
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             structlog.processors.format_exc_info,
@@ -144,14 +148,42 @@ def setup_logging(service: str, node: str, *, as_json: bool, level: str = "info"
         logger_factory=structlog.WriteLoggerFactory(sys.stderr),
         cache_logger_on_first_use=False,  # standard error may be replaced, and lines are rare
     )
-    structlog.contextvars.bind_contextvars(service=service, node=node)
+    logging.basicConfig(handlers=[_LibraryLines()], level=logging.WARNING, force=True)
 
+
+class _LibraryLines(logging.Handler):
+    """Warnings of libraries, in the shape of our own lines: whoever reads the log meets no other."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a library's line."""
+        log = structlog.get_logger()
+        say = log.error if record.levelno >= logging.ERROR else log.warning
+        say("library.said", library=record.name, why=record.getMessage(), exc_info=record.exc_info)
+
+
+def _add_trace(_logger: Any, _method: str, line: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Name the trace in which a line is written, if it is written in one."""
+    if _tracer is not None:
+        from opentelemetry.trace import get_current_span
+
+        context = get_current_span().get_span_context()
+        if context.is_valid:
+            line.update(trace_id=f"{context.trace_id:032x}", span_id=f"{context.span_id:016x}")
+    return line
+
+
+TRACEPARENT = "traceparent"
+"""Header of W3C Trace Context; while tracing is off no message has it."""
+
+Attributes = Mapping[str, str | int | float | bool]
 
 _tracer: Any = None
 
 
-def setup_tracing(service: str, endpoint: str | None) -> None:
+def setup_tracing(service: str, node: str, endpoint: str | None) -> None:
     """Send spans to an OTLP/HTTP endpoint; with None everything stays off and nothing is imported.
+
+    The SDK's own environment variables bound how much is sent (`OTEL_TRACES_SAMPLER`, `OTEL_BSP_…`).
 
     Raises:
         Unfit: tracing is asked for, its packages are not installed.
@@ -171,7 +203,8 @@ def setup_tracing(service: str, endpoint: str | None) -> None:
             "pip install 'sublet[trace]', or unset otlp_endpoint",
             reason="no_tracing",
         ) from error
-    provider = TracerProvider(resource=Resource.create({"service.name": f"sublet-{service}"}))
+    about = {"service.name": f"sublet-{service}", "service.version": BUILD.version, "host.name": node}
+    provider = TracerProvider(resource=Resource.create(about))
     provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter(endpoint=endpoint)))
     use_tracer(provider.get_tracer("sublet"))
 
@@ -182,22 +215,54 @@ def use_tracer(tracer: Any) -> None:
     _tracer = tracer
 
 
+def tracing() -> bool:
+    """Whether spans are made in this process."""
+    return _tracer is not None
+
+
 @contextlib.contextmanager
-def span(name: str, attributes: Mapping[str, str | int | float | bool] | None = None) -> Iterator[None]:
-    """A span around one step of a decision; costs one comparison while tracing is off."""
+def span(name: str, attributes: Attributes | None = None, *, parent: str = "") -> Iterator[None]:
+    """A span around one step of a decision; costs one comparison while tracing is off.
+
+    Args:
+        name: service and step.
+        attributes: what it works on.
+        parent: `traceparent` of the message that led to this step; counts where no span of this process is open.
+    """
     if _tracer is None:
         yield
         return
-    with _tracer.start_as_current_span(name, attributes=dict(attributes or {})):
+    from opentelemetry.trace import INVALID_SPAN, get_current_span
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    context = None
+    if parent and get_current_span() is INVALID_SPAN:
+        # Whatever is no traceparent is passed over there, and the span begins a trace of its own.
+        context = TraceContextTextMapPropagator().extract({TRACEPARENT: parent})
+    with _tracer.start_as_current_span(name, context=context, attributes=dict(attributes or {})):
         yield
 
 
+def note(attributes: Attributes, *, event: str = "") -> None:
+    """Add what has come of a step to the current span, as an event in its course if it has a name."""
+    if _tracer is None:
+        return
+    from opentelemetry.trace import get_current_span
+
+    current = get_current_span()
+    if event:
+        current.add_event(event, dict(attributes))
+    else:
+        current.set_attributes(dict(attributes))
+
+
 def trace_headers() -> dict[str, str]:
-    """Return the `traceparent` of the current span, for durable messages; empty while tracing is off."""
+    """Return the `traceparent` of the current span, for the headers of a message; empty while tracing is off."""
     if _tracer is None:
         return {}
-    from opentelemetry.propagate import inject
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     carrier: dict[str, str] = {}
-    inject(carrier)
+    # Not the propagators that the environment may name: baggage is nobody's business on this bus.
+    TraceContextTextMapPropagator().inject(carrier)
     return carrier

@@ -58,6 +58,8 @@ class Newest(Generic[M]):
         self._message, self._clock, self._service, self._node = message, clock, service, node
         self._gate = NewestGate()
         self._value: M | None = None
+        self.traceparent = ""
+        """Header of the newest message, by which its reader continues its trace; "" where it has none."""
         self._received_at = 0.0
         self._fresh = asyncio.Event()
         self._log_limit = LogLimit()
@@ -106,6 +108,7 @@ class Newest(Generic[M]):
         # (docs/facts/safety-rules.md#rule-1-absent-is-not-zero).
         telemetry.TAKEN.labels(self._service, name).inc()
         self._value, self._received_at = message, now_s
+        self.traceparent = received.headers.get(telemetry.TRACEPARENT, "")
         self._fresh.set()
 
     def _refuse(self, received: Received, refusal: Refused, now_s: float) -> None:
@@ -163,7 +166,8 @@ class Wire:
         """
         payload = message.encode() if payload is None else payload
         _newest[type(message)] = payload, message
-        return await self.bus.publish(state_subject(type(message), message.node) + suffix, payload)
+        headers = telemetry.trace_headers() or None
+        return await self.bus.publish(state_subject(type(message), message.node) + suffix, payload, headers)
 
     async def newest(self, message: type[M], *, suffix: str = "") -> Newest[M]:
         """Keep the newest message of one kind of this node."""

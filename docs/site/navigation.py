@@ -36,6 +36,7 @@ NAVIGATION: Tree = {
     "Operate": {
         "Evictions": "docs/evictions.md",
         "Monitoring": "docs/monitoring.md",
+        "Traces and logs": "docs/tracing.md",
         "Live page": "docs/live-page.md",
         "State": "docs/state.md",
         "Upgrade and rollback": "docs/upgrading.md",
@@ -74,6 +75,7 @@ NAVIGATION: Tree = {
         "Messages": "docs/reference/messages.md",
         "Kinds of objects": "docs/reference/crds.md",
         "Rights": "docs/reference/rights.md",
+        "Log lines": "docs/reference/logs.md",
     },
     "Project": {
         "Architecture": "docs/architecture.md",

@@ -1,4 +1,5 @@
-"""`make reference`: pages of commands, messages, kinds and rights, from the parser, the schemas and the manifests.
+"""`make reference`: pages of commands, messages, kinds, rights and log lines, from the parser, the schemas, the
+manifests and the code.
 
 python docs/site/reference.py docs/reference
 """
@@ -7,13 +8,16 @@ import json
 import re
 import sys
 from collections.abc import Iterator
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
 import typer
 import yaml
+from log_calls import log_calls
 from typer.core import TyperCommand, TyperGroup
 
+from shared.contracts.logs.events import LOG_EVENTS
 from shared.core.scan import modules_in
 from sublet import cli, commands
 
@@ -44,6 +48,17 @@ RIGHTS_HEAD = """\
 `make reference` generates this page from `deploy/k8s/base`, the plain installation. Parts that are off by default bring
 theirs from `deploy/k8s/chart/templates`. An agent's token is narrowed further to its own node: in the API server by
 ValidatingAdmissionPolicies, on the bus by its login ([SECURITY.md](../../SECURITY.md))."""
+
+LOGS_HEAD = """\
+# Log lines
+
+`make reference` generates this page from the code and `shared/contracts/logs`. A process writes one JSON object a line
+to standard error (`log_json`); [LogLine.json](../schemas/LogLine.json) is its schema. `event`, `level`, `timestamp`,
+`service` and `node` are in every line. `intent_id` and `pod_uid` join an eviction's lines with its events and spans,
+`trace_id` and `span_id` with its trace ([tracing](../tracing.md)). A name stays what it is from version to version.
+
+| event | level | written by | its keys | meaning |
+|---|---|---|---|---|"""
 
 
 def commands_page() -> str:
@@ -182,7 +197,26 @@ def _granted(binding: dict[str, Any], roles: dict[tuple[str, str], dict[str, Any
         yield f"| {where} | {groups} | {things} | {verbs} | {named} |"
 
 
-PAGES = {"cli.md": commands_page, "messages.md": messages_page, "crds.md": kinds_page, "rights.md": rights_page}
+def logs_page() -> str:
+    """Every event of the log, where it is written, and its keys."""
+    calls = list(log_calls(ROOT))
+    lines = [LOGS_HEAD]
+    for event, meaning in LOG_EVENTS.items():
+        its = [call for call in calls if fnmatchcase(event, call.event)]
+        levels = ", ".join(sorted({call.level for call in its}))
+        where = ", ".join(sorted({call.where for call in its}))
+        keys = ", ".join(f"`{key}`" for key in sorted({key for call in its for key in call.keys} - {"exc_info"}))
+        lines.append(f"| `{event}` | {levels} | {where} | {keys} | {_cell(meaning)} |")
+    return "\n".join(lines) + "\n"
+
+
+PAGES = {
+    "cli.md": commands_page,
+    "messages.md": messages_page,
+    "crds.md": kinds_page,
+    "rights.md": rights_page,
+    "logs.md": logs_page,
+}
 
 if __name__ == "__main__":
     folder = Path(sys.argv[1])

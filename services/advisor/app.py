@@ -49,6 +49,7 @@ class _Input:
     sample: NodeSample
     view: View
     received_at_s: float
+    traceparent: str = ""
 
     @property
     def based_on(self) -> tuple[str, ...]:
@@ -147,7 +148,7 @@ class AdvisorApp:
             self._round = None
             log.info("shape.changed", shape=self._shape.shape, why=self._shape.why)
         # From its arrival: a sample that had to wait for a long round is not as fresh as one that comes now.
-        self._input = _Input(sample, view, self._clock.monotonic() - (samples.age_s or 0.0))
+        self._input = _Input(sample, view, self._clock.monotonic() - (samples.age_s or 0.0), samples.traceparent)
         return True
 
     @property
@@ -174,7 +175,12 @@ class AdvisorApp:
             return
         started_s = self._clock.monotonic()
         before = self._round
-        with telemetry.span("advisor.decide", {"policy": self._choice.policy.name, "fresh": newest.view.fresh}):
+        about: telemetry.Attributes = {
+            "policy": self._choice.policy.name,
+            "fresh": newest.view.fresh,
+            "sample": newest.sample.ref,
+        }
+        with telemetry.span("advisor.decide", about, parent=newest.traceparent):
             try:
                 self._round = self._decide(newest.view, started_s)
             except Refused as refusal:  # no policy could decide: silence, so that the last lease runs out

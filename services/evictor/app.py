@@ -78,7 +78,7 @@ class EvictorApp:
             while True:
                 sample = await self._samples.next()
                 if sample is not None:
-                    self._judge(sample)
+                    self._judge(sample, self._samples.traceparent)
 
     def health(self) -> ServiceHealth:
         """Not well without a working ledger or without fresh samples."""
@@ -145,10 +145,10 @@ class EvictorApp:
             if self._ports.release is not None:
                 await self._ports.release()
 
-    def _judge(self, sample: NodeSample) -> None:
-        """Run one round: evaluate, confirm, choose, begin."""
+    def _judge(self, sample: NodeSample, traceparent: str = "") -> None:
+        """Run one round: evaluate, confirm, choose, begin. An eviction that it begins continues the sample's trace."""
         now_s = self._context.clock.monotonic()
-        with telemetry.span("evictor.judge", {"sample": sample.seq}):
+        with telemetry.span("evictor.judge", {"sample": sample.ref}, parent=traceparent):
             findings = self._detectors.evaluate(self._view(sample, now_s))
             # Before the ledger is used: a node under pressure keeps new pods away even if no pod can be evicted.
             self._taint(now_s)

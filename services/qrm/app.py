@@ -97,7 +97,9 @@ class QrmApp:
             if advice is not None:
                 # From its arrival, not from now: advice that had to wait for a pass has lived in the meantime.
                 received_s = self._clock.monotonic() - (slot.age_s or 0.0)
-                accepted = await self._pass(ActiveAdvice(advice, received_s, received_s + self._settings.lease_s))
+                active = ActiveAdvice(advice, received_s, received_s + self._settings.lease_s)
+                with telemetry.span("qrm.pass", {"advice": advice.ref}, parent=slot.traceparent):
+                    accepted = await self._pass(active)
                 # Empty where it is refused or not in force: what earlier advice asked for is called off with it.
                 self._ports.offloader.drop(advice.drop_cache if accepted and self._mode() == "enforce" else ())
             # Asked each `poll_s`, with a few small reads; a pass costs many.

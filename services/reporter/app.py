@@ -90,14 +90,18 @@ class ReporterApp:
         """Report at once on a new allocation, otherwise once every tick."""
         while True:
             # Also without a new one: health, usage and ages move by themselves.
-            await allocations.next(self._settings.tick_s)
+            heard = await allocations.next(self._settings.tick_s)
             # A reconfiguration may add services; existing subscriptions stay.
             for service in self._settings.services:
                 await self._listen(service)
             # Before the report, because writing to the API server may take long, and central must not take this node
             # for silent.
             await self._heartbeat()
-            await self._report()
+            if heard is None:
+                await self._report()
+            else:
+                with telemetry.span("reporter.report", {"allocation": heard.ref}, parent=allocations.traceparent):
+                    await self._report()
             self._keep_past()
 
     def _recall_past(self) -> None:

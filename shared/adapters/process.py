@@ -61,7 +61,7 @@ def start_as(name: str, run: Run, env: Mapping[str, str], file: Path | None = No
         raw = raw_settings(env, file)
         common = common_settings(raw)
         telemetry.setup_logging(name, common.node, as_json=common.log_json, level=common.log_level)
-        telemetry.setup_tracing(name, common.otlp_endpoint)
+        telemetry.setup_tracing(name, common.node, common.otlp_endpoint)
         return asyncio.run(run(common, raw))
     except SubletError as error:
         print(f"sublet {name}: {error}", file=sys.stderr)

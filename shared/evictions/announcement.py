@@ -36,11 +36,9 @@ class IntentStream:
             Unavailable: it could not be stored, or the stream could not be read.
         """
         while True:
+            sent = DurableMessage(message.subject, message.body, message.msg_id, message.headers, after)
             try:
-                stored = await self._bus.publish_durable(
-                    DurableMessage(message.subject, message.body, message.msg_id, expect_last_subject_seq=after),
-                    budget_s=budget_s,
-                )
+                stored = await self._bus.publish_durable(sent, budget_s=budget_s)
             # Another message bears this id, so the stream took ours for its repetition and dropped it.
             except IdTaken as error:
                 message = self._rename(message, error)

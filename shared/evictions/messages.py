@@ -1,6 +1,6 @@
 """Builds the messages of an eviction, and sends each under an id that no other sender has used."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 
 import structlog
@@ -23,15 +23,19 @@ Rename = Callable[[Outgoing, IdTaken], Outgoing]
 """Gives a message another id where its own is taken, and remembers it."""
 
 
-def intent_message(intent: EvictionIntent, headers: Mapping[str, str] = {}) -> Outgoing:
-    """The message of an intent; held, since its own writer announces it."""
-    identified = {**headers, MSG_ID: message_id(intent.intent_id)}
+def intent_message(intent: EvictionIntent) -> Outgoing:
+    """The message of an intent, in the trace of the decision; held, since its own writer announces it."""
+    identified = {**telemetry.trace_headers(), MSG_ID: message_id(intent.intent_id)}
     return Outgoing(intent.intent_id, intent_subject(intent), intent.encode(), identified, held=True)
 
 
-def event_message(event: EvictionEvent, headers: Mapping[str, str] = {}) -> Outgoing:
-    """The message of an event, as a CloudEvent."""
-    identified = {**event_headers(event), **headers, MSG_ID: message_id(event.event_id)}
+def event_message(event: EvictionEvent) -> Outgoing:
+    """The message of an event, as a CloudEvent, in the trace of the step that it tells."""
+    trace = telemetry.trace_headers()
+    # Twice, as the extension for distributed tracing asks: the attribute stays what it was where the event was made,
+    # the header changes with each hop.
+    attributes = {f"ce-{name}": value for name, value in trace.items()}
+    identified = {**event_headers(event), **attributes, **trace, MSG_ID: message_id(event.event_id)}
     return Outgoing(event.event_id, event_subject(event), event.encode(), identified)
 
 

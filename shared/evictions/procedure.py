@@ -8,6 +8,7 @@ import asyncio
 from dataclasses import dataclass
 from typing import Protocol
 
+from shared import telemetry
 from shared.contracts.pod import Pod
 from shared.core.evictions.intents import Call
 from shared.core.evictions.rulings import Ruling, Writer, after_call
@@ -61,11 +62,14 @@ class EvictionProcedure:
 
     async def lookup(self, pod: Pod, *, within_s: float | None = None) -> Standing:
         """Return the state of this UID; unknown without an answer in time."""
-        try:
-            async with asyncio.timeout(within_s):
-                return await self._actuator.lookup(pod)
-        except (TimeoutError, Unavailable):
-            return "unknown"
+        with telemetry.span("actuator.lookup", {"k8s.pod.uid": pod.uid}):
+            try:
+                async with asyncio.timeout(within_s):
+                    standing = await self._actuator.lookup(pod)
+            except (TimeoutError, Unavailable):
+                standing = "unknown"
+            telemetry.note({"standing": standing})
+            return standing
 
     async def rehearse(self, order: EvictionOrder, checks: EvictionChecks, *, within_s: float | None = None) -> Ruling:
         """Make the dry run, unless something speaks against it; `requested` when the eviction may be called for."""
@@ -118,11 +122,13 @@ class EvictionProcedure:
         dry_run: bool,
         last_check: Check = lambda: None,
     ) -> tuple[str, str]:
-        try:
-            async with asyncio.timeout(within_s):
-                result = await self._actuator.evict(
-                    order.pod, grace_s=order.grace_s, dry_run=dry_run, why=order.why, last_check=last_check
-                )
-        except (TimeoutError, Unavailable) as error:
-            result = ActionResult("unknown", str(error) or "no answer in time")
-        return result.outcome, result.detail
+        with telemetry.span("actuator.evict", {"k8s.pod.uid": order.pod.uid, "dry_run": dry_run}):
+            try:
+                async with asyncio.timeout(within_s):
+                    result = await self._actuator.evict(
+                        order.pod, grace_s=order.grace_s, dry_run=dry_run, why=order.why, last_check=last_check
+                    )
+            except (TimeoutError, Unavailable) as error:
+                result = ActionResult("unknown", str(error) or "no answer in time")
+            telemetry.note({"outcome": result.outcome, "detail": result.detail})
+            return result.outcome, result.detail

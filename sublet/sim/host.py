@@ -181,7 +181,7 @@ class SimHost:
         self._limit(pod, of_scenario=own.of_scenario)
         self._started[pod.uid] = pod
         self.pods.update_status(pod.uid, phase="Running")
-        log.info("pod.started", pod=pod.key, uid=pod.uid)
+        log.info("pod.started", pod=pod.key, pod_uid=pod.uid)
 
     def _limit(self, pod: Pod, *, of_scenario: bool) -> None:
         """Limits as whoever starts such a pod sets them."""
@@ -227,7 +227,7 @@ class SimHost:
             self._say(pod, container.name, f"ended: {last.get('reason') or last.get('phase')}")
         if last.get("reason") == DELETED:
             self.pods.remove(pod.uid)
-        log.info("pod.ended", pod=pod.key, uid=pod.uid)
+        log.info("pod.ended", pod=pod.key, pod_uid=pod.uid)
 
     def _stop(self, uid: str) -> None:
         self._asked_to_end.pop(uid, None)

@@ -10,6 +10,7 @@ from typing import Any
 import structlog
 
 from services.central.leadership.leader import Leader, NotLeading
+from shared import telemetry
 from shared.contracts.bus.stored import read_event, read_intent
 from shared.contracts.bus.subjects import EVENTS_STREAM, INTENTS_STREAM, event_filter
 from shared.contracts.envelope import Reason
@@ -112,7 +113,7 @@ class _EventsOnce:
             await send(self._bus, message, self._rename, budget_s=BUDGET_S)
             self._newest[message.fact_id] = (message, True)
         except SubletError as error:
-            log.error("event.not_stored", event=message.fact_id, why=str(error))
+            log.error("event.not_stored", fact=message.fact_id, why=str(error))
         if len(self._newest) > KEPT_EVENTS:
             del self._newest[next(iter(self._newest))]
 
@@ -154,13 +155,29 @@ class AnnouncedEvictions:
             SubletError: the intent could not be stored, or another one leads; then nothing is done.
         """
         wire, facts = self._facts(node, pod)
+        about = {"intent_id": facts["intent_id"], "k8s.node.name": node, "k8s.pod.uid": pod.uid}
+        with telemetry.span("central.evict", about):
+            await self._evict(node, pod, objection, (wire, facts))
+
+    async def _evict(
+        self, node: str, pod: Pod, objection: Callable[[Pod], str], told: tuple[Wire, dict[str, Any]]
+    ) -> None:
+        wire, facts = told
         # Before anything is done: the node's own evictor, should it live after all, sees the intent
         # and keeps off this pod.
         await self._announce(wire, facts)
         ruling = await self._carry_out(node, pod, objection)
         phase, detail = ruling.phase, ruling.detail
         self._done.append({"node": node, "pod": pod.key, "phase": phase or "unknown", "detail": detail})
-        log.warning("pod.evicted", node=node, pod=pod.key, phase=phase, detail=detail)
+        log.warning(
+            "pod.evicted",
+            node=node,
+            pod=pod.key,
+            pod_uid=pod.uid,
+            intent_id=facts["intent_id"],
+            phase=phase,
+            detail=detail,
+        )
         if phase == "created":
             self._going[pod.uid] = (node, pod)
         if phase is not None:

@@ -12,6 +12,7 @@ from shared.errors import Conflict, Unavailable
 from shared.evictions.announcement import IntentStream
 from shared.evictions.messages import Rename
 from shared.ports import Bus, Clock, Received
+from shared.telemetry import TRACEPARENT
 
 Announced = Literal["stored", "away", "taken"]
 """stored: the stream has it. away: the bus cannot be reached. taken: central has a live intent for this pod."""
@@ -27,6 +28,11 @@ class Announcer:
     def discard(self, record: IntentRecord) -> None:
         """Drop an intent's message: it is too late to announce it."""
         self._ledger.discard(record.id)
+
+    def traceparent(self, record: IntentRecord) -> str:
+        """Return the trace in which an intent was opened; "" where it was in none, or its message is gone."""
+        message = self._ledger.outgoing(record.id)
+        return "" if message is None else message.headers.get(TRACEPARENT, "")
 
     async def announce(self, record: IntentRecord, within_s: float) -> Announced:
         """Try for `within_s`; after that a hard pressure's intent is left to the outbox, a soft one's is dropped."""

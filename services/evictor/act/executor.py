@@ -95,7 +95,9 @@ class Executor:
     async def carry_out(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
         """Bring an intent from its step in the ledger to its end."""
         resumed = record.step != "intended"
-        with telemetry.span("evictor.carry_out", {"intent": record.id, "plugin": record.intent.plugin}):
+        # Begun by a round, the task is within its span; taken up after a restart, the intent's message names it.
+        parent = self._announcer.traceparent(record) if resumed and telemetry.tracing() else ""
+        with telemetry.span("evictor.carry_out", _span_attributes(record), parent=parent):
             if record.step == "intended":
                 record = await self._announce(record, limits)
             # Still intended after a crash as well: until the dry run has passed nothing is done, so
@@ -112,6 +114,7 @@ class Executor:
                     # On a host the ending dies with its process.
                     await self._procedure.repeat(_order(record), within_s=limits.call_timeout_s)
                 record = await self._watch(record, limits)
+            telemetry.note({"outcome": record.step, "detail": record.detail})
             return record
 
     async def _announce(self, record: IntentRecord, limits: CallLimits) -> IntentRecord:
@@ -196,6 +199,19 @@ class Executor:
         # By the id and not by chance: the same intent waits the same, so that a run can be repeated.
         roll = int(record.id[:8], 16) / 0xFFFFFFFF
         await self._clock.sleep(delay_s(tries, base_s=RETRY_BASE_S, cap_s=RETRY_CAP_S, roll=roll))
+
+
+def _span_attributes(record: IntentRecord) -> telemetry.Attributes:
+    """What joins the span with the log, the events and the pod."""
+    intent = record.intent
+    return {
+        "intent_id": record.id,
+        "plugin": intent.plugin,
+        "mode": intent.mode,
+        "k8s.namespace.name": intent.namespace,
+        "k8s.pod.name": intent.pod,
+        "k8s.pod.uid": intent.pod_uid,
+    }
 
 
 def _order(record: IntentRecord) -> EvictionOrder:

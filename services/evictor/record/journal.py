@@ -85,7 +85,7 @@ class IntentJournal:
         )
         record = IntentRecord(intent, pod, request.pressure.hard, request.seen_at_s)
         # Held: the announcer sends it, with the sequence that it has read; the outbox only what the announcer releases.
-        announcement = intent_message(intent, telemetry.trace_headers())
+        announcement = intent_message(intent)
         self._ledger.begin(record, bucket, [announcement, self._event(record)])
         # Read back, not added up: what budgets count is what a restart would count.
         self.spent = tuple(self._ledger.spent())
@@ -120,7 +120,7 @@ class IntentJournal:
             detail=detail,
             **{name: getattr(intent, name) for name in _FACTS},
         )
-        return event_message(event, telemetry.trace_headers())
+        return event_message(event)
 
     def _report(self, record: IntentRecord) -> None:
         intent = record.intent
@@ -130,11 +130,12 @@ class IntentJournal:
         # After a reboot the monotonic clock restarts, and a span across it is unknown.
         if elapsed_s >= 0:
             telemetry.EVICTION_SECONDS.labels(record.step).observe(elapsed_s)
+        telemetry.note({"intent_id": record.id, "attempt": record.attempts}, event=f"eviction.{record.step}")
         log.info(
             f"eviction.{record.step}",
-            intent=record.id,
+            intent_id=record.id,
             pod=record.pod.key,
-            uid=record.pod.uid,
+            pod_uid=record.pod.uid,
             plugin=intent.plugin,
             scope=intent.scope,
             attempt=record.attempts,

@@ -102,14 +102,14 @@ class LocalEvictor:
     def _forget(self, pod: Pod, ending: asyncio.Task[None]) -> None:
         del self._endings[pod.uid], self._deadlines[pod.uid]
         if not ending.cancelled() and (error := ending.exception()):
-            log.error("pod.ending_failed", pod=pod.key, uid=pod.uid, why=str(error))
+            log.error("pod.ending_failed", pod=pod.key, pod_uid=pod.uid, why=str(error))
 
     async def _end(self, pod: Pod) -> None:
         group = pod_group(pod, self._top)
         signal_group(self._cgroups, group, signal.SIGTERM)
         await self._poll(lambda: not self._cgroups.pids(group), lambda: self._deadlines[pod.uid])
         if kill_group(self._cgroups, group):
-            log.info("pod.killed", pod=pod.key, uid=pod.uid)
+            log.info("pod.killed", pod=pod.key, pod_uid=pod.uid)
         # Again and again: a process that forks between two listings leaves a child that neither had.
         await self._poll(lambda: not kill_group(self._cgroups, group), lambda: float("inf"))
         await self._poll(

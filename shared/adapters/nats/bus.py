@@ -128,7 +128,9 @@ class NatsBus:
             NotStored: no acknowledgement within the budget, or a repetition cannot help (reason "too_large", "closed").
             Conflict: `expect_last_subject_seq` is not the subject's last sequence.
         """
-        with telemetry.span("bus.publish_durable", {"messaging.destination.name": message.subject}):
+        # An outbox sends long after the step that wrote the message: its span belongs to that step's trace.
+        parent = message.headers.get(telemetry.TRACEPARENT, "")
+        with telemetry.span("bus.publish_durable", {"messaging.destination.name": message.subject}, parent=parent):
             return await self._streams.store(message, budget_s)
 
     async def subscribe(self, subject: str, handler: Callable[[Received], None]) -> Subscription:

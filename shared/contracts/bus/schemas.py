@@ -1,4 +1,5 @@
-"""JSON Schemas and the AsyncAPI 3 document of the bus: `python -m shared.contracts.bus.schemas DIR` writes them."""
+"""JSON Schemas and the AsyncAPI 3 document of the bus: `python -m shared.contracts.bus.schemas DIR` writes them, and
+beside them the schema of a log line."""
 
 import json
 import sys
@@ -8,6 +9,7 @@ from typing import Any
 from shared.contracts.bus.channels import CHANNELS, TOKENS
 from shared.contracts.envelope import Message
 from shared.contracts.eviction import EvictionEvent
+from shared.contracts.logs.line import log_line_schema
 
 
 def messages() -> dict[str, type[Message]]:
@@ -62,7 +64,8 @@ _CLOUDEVENT_HEADERS = {
     "properties": {
         name: {"type": "string"}
         for name in ("ce-specversion", "ce-id", "ce-type", "ce-source", "ce-subject", "ce-time", "ce-datacontenttype",
-                     "ce-dataschema", "ce-partitionkey", "ce-sequence", "ce-mode", "Nats-Msg-Id")
+                     "ce-dataschema", "ce-partitionkey", "ce-sequence", "ce-mode",
+                     "ce-traceparent", "traceparent", "Nats-Msg-Id")
     },
 }  # fmt: skip
 
@@ -70,7 +73,8 @@ _CLOUDEVENT_HEADERS = {
 def write(folder: Path) -> list[Path]:
     """Write all documents into a folder; returns the files written."""
     folder.mkdir(parents=True, exist_ok=True)
-    documents = {f"{name}.json": schema for name, schema in json_schemas().items()} | {"asyncapi.json": asyncapi()}
+    documents = {f"{name}.json": schema for name, schema in json_schemas().items()}
+    documents |= {"asyncapi.json": asyncapi(), "LogLine.json": log_line_schema()}
     written = []
     for name, document in documents.items():
         path = folder / name

@@ -14,9 +14,12 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from present import present
 
 from shared import telemetry
+from shared.adapters.clock import SystemClock
+from shared.contracts.readiness import Readiness
 from shared.errors import Unfit
 from shared.fakes.memory_bus import MemoryBus
 from shared.ports import Received
+from shared.wire import Wire
 
 
 @pytest.fixture
@@ -40,7 +43,7 @@ def test_nothing_of_opentelemetry_is_imported_while_tracing_is_off() -> None:
 import sys
 import shared.adapters.process
 from shared import telemetry
-telemetry.setup_tracing("qrm", None)
+telemetry.setup_tracing("qrm", "n1", None)
 with telemetry.span("step", {"a": 1}):
     assert telemetry.trace_headers() == {}
 print([name for name in sys.modules if name.startswith("opentelemetry")])
@@ -57,7 +60,7 @@ def test_the_http_server_is_not_imported_for_a_process_without_a_port() -> None:
 def test_tracing_without_its_packages_is_said_before_anything_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     with pytest.raises(Unfit, match=r"pip install 'sublet\[trace\]'"):
-        telemetry.setup_tracing("qrm", "http://127.0.0.1:4318/v1/traces")
+        telemetry.setup_tracing("qrm", "n1", "http://127.0.0.1:4318/v1/traces")
 
 
 def test_spans_nest_and_carry_their_attributes(spans: InMemorySpanExporter) -> None:
@@ -74,6 +77,70 @@ def test_trace_headers_name_the_current_span(spans: InMemorySpanExporter) -> Non
         header = telemetry.trace_headers()["traceparent"]
     (decide,) = spans.get_finished_spans()
     assert header.split("-")[1:3] == [f"{decide.context.trace_id:032x}", f"{decide.context.span_id:016x}"]
+
+
+PARENT = f"00-{'a' * 32}-{'b' * 16}-01"
+
+
+def test_a_message_continues_the_trace_of_its_sender(spans: InMemorySpanExporter) -> None:
+    with telemetry.span("decide", parent=PARENT):
+        pass
+    (decide,) = spans.get_finished_spans()
+    assert (f"{decide.context.trace_id:032x}", f"{present(decide.parent).span_id:016x}") == ("a" * 32, "b" * 16)
+
+
+def test_an_open_span_of_this_process_counts_for_more_than_a_message(spans: InMemorySpanExporter) -> None:
+    with telemetry.span("decide"), telemetry.span("write", parent=PARENT):
+        pass
+    write, decide = spans.get_finished_spans()
+    assert present(write.parent).span_id == present(decide.context).span_id
+
+
+@pytest.mark.parametrize("parent", ["x", "00-" + "0" * 32 + "-" + "b" * 16 + "-01", "00-" + "a" * 5000, "\x00"])
+def test_a_header_that_is_no_traceparent_begins_a_trace_of_its_own(spans: InMemorySpanExporter, parent: str) -> None:
+    with telemetry.span("decide", parent=parent):
+        pass
+    (decide,) = spans.get_finished_spans()
+    assert decide.parent is None
+
+
+def test_what_came_of_a_step_is_in_its_span(spans: InMemorySpanExporter) -> None:
+    with telemetry.span("evict"):
+        telemetry.note({"attempt": 1}, event="requested")
+        telemetry.note({"outcome": "gone"})
+    (evict,) = spans.get_finished_spans()
+    assert dict(evict.attributes or {}) == {"outcome": "gone"}
+    assert [(event.name, dict(event.attributes or {})) for event in evict.events] == [("requested", {"attempt": 1})]
+
+
+async def test_a_message_has_headers_only_within_a_span(spans: InMemorySpanExporter, until: Until) -> None:
+    bus, clock = MemoryBus(name="telemetry-test"), SystemClock()
+    wire = Wire(bus, clock, node="n1", service="metrics")
+    slot = await wire.newest(Readiness)
+    await wire.publish(wire.stamp(Readiness, ready=True))
+    assert (await slot.next(), slot.traceparent) == (slot.value, "")
+    with telemetry.span("decide"):
+        await wire.publish(wire.stamp(Readiness, ready=True))
+        inside = telemetry.trace_headers()["traceparent"]
+    await slot.next()
+    assert slot.traceparent == inside
+    await wire.publish(wire.stamp(Readiness, ready=True))
+    await slot.next()
+    assert slot.traceparent == ""
+
+
+async def test_while_tracing_is_off_a_message_is_sent_as_it_would_be_without_tracing() -> None:
+    sent: list[tuple[object, ...]] = []
+
+    class Seen(MemoryBus):
+        async def publish(self, *message: object) -> bool:
+            sent.append(message)
+            return True
+
+    wire = Wire(Seen(name="telemetry-test"), SystemClock(), node="n1", service="metrics")
+    with telemetry.span("decide", {"a": 1}):
+        await wire.publish(wire.stamp(Readiness, ready=True), payload=b"{}")
+    assert [message[1:] for message in sent] == [(b"{}", None)]
 
 
 def test_a_failure_inside_a_span_passes_through_and_is_recorded(spans: InMemorySpanExporter) -> None:

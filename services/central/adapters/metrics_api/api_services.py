@@ -35,7 +35,7 @@ class ApiServiceAuthorities:
             spec = mapping(document.get("spec"), f"APIService {name}, spec")
             service = mapping(spec.get("service"), f"APIService {name}, spec.service")
             if (service.get("name"), service.get("namespace")) != (self._service, self._namespace):
-                log.warning("api_service.of_another", name=name, service=service.get("name"))
+                log.warning("api_service.of_another", name=name, points_at=service.get("name"))
                 continue
             before = base64.b64decode(spec.get("caBundle") or "")
             bundle = trusted_bundle(authorities, before, all_of_before=all_of_before)
