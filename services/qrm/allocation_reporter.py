@@ -118,7 +118,8 @@ class AllocationReporter:
 
     def _describe(self, done: PassResult, now_s: float) -> None:
         stage, arrangement = done.decision.stage, done.decision.arrangement
-        self._conditions.set("WriteFailed", _in_words([f"{p.group}: {p.why}" for p in done.outcome.problems]))
+        for kind, problems in (("WriteFailed", done.outcome.problems), ("WritePending", done.outcome.pending)):
+            self._conditions.set(kind, _in_words([f"{problem.group}: {problem.why}" for problem in problems]))
         for kind, pods in (("PodUnplaced", arrangement.problems), ("PodPlacedOtherwise", arrangement.otherwise)):
             self._conditions.set(kind, _in_words([f"{pod}: {why}" for pod, why in pods.items()]))
         lacking = ", ".join(done.outcome.lacking)

@@ -18,9 +18,11 @@ HARMLESS = (
     "SettingUnheeded",
     "ClassLimitsLifted",
     "BandwidthNotSteered",
+    "WritePending",
 )
 """Conditions with which qrm is healthy: pods that cannot be served as they ask, CPUs that are kubelet's, a node that
-only observes, settings for which this machine has no means, and a class that shares its group with other pods."""
+only observes, settings for which this machine has no means, a class that shares its group with other pods, and groups
+that are still being made."""
 
 
 class Conditions:

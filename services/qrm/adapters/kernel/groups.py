@@ -28,6 +28,7 @@ from services.qrm.core.writes.kubelet_defaults import default_limits, restore_we
 from services.qrm.core.writes.outcome import Problem, WriteOutcome
 from services.qrm.core.writes.plan import Sets, WantedSets, plan_writes
 from services.qrm.core.writes.present import Members, Present, WantedGroups
+from services.qrm.core.writes.young_groups import YoungGroups
 from services.qrm.former_values import FormerValues
 from services.qrm.ports import CacheControl, FormerValueStore
 from shared.contracts.pod import Pod
@@ -77,7 +78,7 @@ class CgroupGroups:
         """Whether an earlier run may have written values that are not on record."""
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
-        self._turns, self._named = Turns(), WantedGroups(self.layout)
+        self._turns, self._named, self._young = Turns(), WantedGroups(self.layout), YoungGroups()
         self._weighed: dict[str, bool] = {}
         """By reclaimed pod's group whether it was given kubelet's weight, where the kernel has it so."""
 
@@ -165,7 +166,8 @@ class CgroupGroups:
         if self._caches is not None:
             problems += self._caches.settle(pods, settings.isolation.resctrl, now_s, verify_s)
             lacking, unheeded = lacking + self._caches.lacking, unheeded + self._caches.unheeded
-        return replace(outcome.with_problems(problems), lacking=lacking, unheeded=unheeded)
+        failed, pending = self._young.judge((*outcome.problems, *problems), present, now_s)
+        return replace(outcome, problems=failed, pending=pending, lacking=lacking, unheeded=unheeded)
 
     def _apply_sets(
         self, arrangement: Arrangement, present: Present, settings: GroupSettings, now_s: float, verify_s: float

@@ -25,6 +25,8 @@ class WriteOutcome:
     """CPUs in effect for each group."""
     writes: int
     problems: tuple[Problem, ...] = ()
+    pending: tuple[Problem, ...] = ()
+    """What cannot be written to groups that are still being made; it is tried again soon."""
     lacking: tuple[str, ...] = ()
     """Files that a setting needs and this kernel does not have."""
     unheeded: tuple[str, ...] = ()

@@ -22,6 +22,8 @@ class Present:
     members: Members = ()
     pinned: Mapping[str, CpuSet] = field(default_factory=dict)
     groups: Mapping[str, Pod] = field(default_factory=dict)
+    made: Mapping[str, int] = field(default_factory=dict)
+    """The number of each of these groups, as in `members`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,10 +50,11 @@ class WantedGroups:
         """Return the pods whose groups exist; whoever pinned a pod writes its sets."""
         last, layout = self._present, self._layout
         if pods is not last.pods or (members, pinned) != (last.members, last.pinned):
-            there = {f"{home}/{name}" for home, names in zip(layout.homes, members, strict=True) for name in names}
+            homes = zip(layout.homes, members, strict=True)
+            there = {f"{home}/{name}": number for home, names in homes for name, number in names.items()}
             named = ((layout.pod_group(pod), pod) for pod in pods)
             groups = {group: pod for group, pod in named if group in there and pod.uid not in pinned}
-            self._present = Present(pods, members, pinned, groups)
+            self._present = Present(pods, members, pinned, groups, {group: there[group] for group in groups})
         return self._present
 
     def wanted(self, arrangement: Arrangement, present: Present, whole: Sets) -> dict[str, WantedSets]:
