@@ -25,7 +25,7 @@ ORDER = ("up", "run", "apply", "get", "describe", "logs", "delete",
          "status", "nodes", "top", "events", "explain", "audit", "pause",
          "doctor", "migrate", "consumers", "bridge", "config", "record", "replay", "recommend", "train", "policy",
          "plugin", "whatif", "sim", "bench")  # fmt: skip
-OF_THIS_HOST = ("up", "run", "apply", "describe", "logs", "delete", "pause", "leave", "bench")
+OF_THIS_HOST = ("up", "run", "apply", "describe", "logs", "delete", "leave", "bench")
 """Commands that a plugin of kubectl would have nothing for: they work on the machine on which they run."""
 
 HELP = """Let batch work use the CPU and memory that online services leave idle on this host.

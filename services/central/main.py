@@ -36,6 +36,9 @@ from services.central.nodes.controller import NodeController
 from services.central.nodes.observer import NodeObserver
 from services.central.overcommit.controller import OvercommitController
 from services.central.overcommit.view import OvercommitView
+from services.central.pauses.controller import PauseController
+from services.central.pauses.follower import PauseFollower
+from services.central.pauses.pausable import PausableEvictions
 from services.central.ports.app import CentralPorts
 from services.central.ports.config import ConfigPorts
 from services.central.ports.controllers import LeaderController
@@ -127,11 +130,13 @@ def build_cluster(
     mirrors = mirror_cluster(objects, wake, settings)
     follower = None if mirrors.slo is None else SloFollower(mirrors.slo, settings.slo.path)
     observer = NodeObserver(mirrors, LostEvidence(settings.node_lease_s), leader, clock, switch)
+    pauses = PauseFollower(objects, mirrors.nodes, clock, settings.lease.namespace)
     node_ports = NodePorts(
         marks=NodeMarks(objects),
         conditions=CnrConditions(objects, clock),
         pods=KubeReclaimedPods(objects, clock, settings.agent),
         evictions=AnnouncedEvictions(access.wire.bus, clock, leader, access.evictor),
+        paused=pauses.why,
     )
     config_ports = ConfigPorts(
         companions={kind: Companions(objects, clock, kind) for kind in (CNRS, CNCS)},
@@ -147,11 +152,14 @@ def build_cluster(
         view = SloView(mirrors.nodes, objects.mirror(NODE_SLOS, node_slo_of, slo_changed.set), follower, slo_changed)
         slo = NodeSloController(view, SloObjects(objects, clock, settings.slo), clock, settings)
     decisions = BusDecisions(access.wire)
-    further: dict[str, LeaderController] = {"decisions": decisions}
+    further: dict[str, LeaderController] = {
+        "decisions": decisions,
+        "pauses": PauseController(pauses, access.wire.bus, clock),
+    }
     if settings.tide.enabled:
         evictions = AnnouncedEvictions(access.wire.bus, clock, leader, access.evictor, TIDE)
         moved = asyncio.Event()
-        tide = tide_ports(objects, moved.set, evictions, decisions)
+        tide = tide_ports(objects, moved.set, PausableEvictions(evictions, pauses.why), decisions)
         further["tide"] = TideController(tide, settings.tide, clock, switch, moved)
     if settings.clock_bounds.enabled:
         further["clock_bounds"] = ClockBoundsController(objects, clock, switch, decisions)

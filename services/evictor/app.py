@@ -5,6 +5,7 @@ Each step is in the ledger before it is taken. Without a working ledger no pod i
 """
 
 import asyncio
+import contextlib
 from collections.abc import Mapping
 from typing import Any
 
@@ -22,12 +23,14 @@ from services.evictor.core.arbiter.ranking import ranking_json
 from services.evictor.core.offer import offered, offered_by_numa
 from services.evictor.core.plugin import View
 from services.evictor.detectors import Detectors
-from services.evictor.ports import EvictorPorts
+from services.evictor.ports import EvictorPorts, PausesOfCluster
 from services.evictor.record.supervision import LedgerSupervisor
 from services.evictor.settings import NAME, EvictorSettings, bounded_plugins, enabled_plugins, read
 from shared import telemetry
 from shared.app import Context
 from shared.contracts.allocation import Allocation
+from shared.contracts.bus.subjects import CONFIG_BUCKET
+from shared.contracts.cluster.pauses import PAUSES_KEY
 from shared.contracts.readiness import ServiceHealth
 from shared.contracts.sample import NodeSample
 from shared.core.evictions.intents import Spent
@@ -73,6 +76,8 @@ class EvictorApp:
             self._maintain()
             tasks.create_task(self._ledger.outbox.run(), name="evictor-outbox")
             tasks.create_task(self._maintenance(), name="evictor-maintenance")
+            if (pauses := self._ports.cluster_pauses) is not None:
+                tasks.create_task(self._follow_pauses(pauses), name="evictor-pauses")
             if self._tainter is not None:
                 tasks.create_task(self._tainter.run(), name="evictor-taints")
             while True:
@@ -102,7 +107,7 @@ class EvictorApp:
             "conditions": [
                 *self._detectors.conditions(ledger.closed, now_s),
                 *([{"type": "MessageIdTaken", "message": why}] if (why := ledger.outbox.alarm) else []),
-                *([{"type": "EvictionsPaused", "message": why}] if (why := self._ports.paused()) else []),
+                *([{"type": "EvictionsPaused", "message": why}] if (why := self._paused()) else []),
                 *(self._tainter.conditions() if self._tainter is not None else []),
             ],
             "taints": self._tainter.state() if self._tainter is not None else None,
@@ -183,7 +188,7 @@ class EvictorApp:
         """Return why no pod at all may be evicted now, or None."""
         if closed := self._ledger.closed:
             return Refusal("", "ledger_closed", says=f"without a working ledger nobody is evicted: {closed}")
-        if why := self._ports.paused():
+        if why := self._paused():
             return Refusal("", "paused", says=f"evictions are paused on this node: {why}")
         return None
 
@@ -198,10 +203,20 @@ class EvictorApp:
         """Check that the ledger works; once it works again, continue its unfinished evictions."""
         self._evictions.resume(self._ledger.maintain())
 
+    def _paused(self) -> str:
+        """Why people have paused evictions on this node, in its pool or in the cluster; "" when nobody has."""
+        pauses = self._ports.cluster_pauses
+        return self._ports.paused() or (pauses.why() if pauses is not None else "")
+
+    async def _follow_pauses(self, pauses: PausesOfCluster) -> None:
+        with contextlib.suppress(Unavailable):
+            await self._context.wire.bus.watch(CONFIG_BUCKET, pauses.follow_entry, keys=(PAUSES_KEY,))
+        await pauses.run()
+
     def _executor(self) -> Executor:
         context, ports, ledger = self._context, self._ports, self._ledger
         announcer = Announcer(ports.ledger, context.wire.bus, context.clock, ledger.outbox.assign_another_id)
-        checks = LastChecks(self._evidence, ports.paused, lambda: context.switch.observes)
+        checks = LastChecks(self._evidence, self._paused, lambda: context.switch.observes)
         return Executor(ledger.journal, announcer, ports.actuator, context.clock, checks)
 
     def _limits(self) -> CallLimits:

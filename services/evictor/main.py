@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+from services.evictor.adapters.cluster_pauses import ClusterPauses
 from services.evictor.app import EvictorApp
 from services.evictor.ports import EvictorPorts
 from services.evictor.settings import NAME, EvictorSettings
@@ -11,6 +12,9 @@ from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.ledger.sqlite import SqliteLedger
 from shared.adapters.local.evictor import LocalEvictor, SimEvictor
 from shared.app import App, Context, Plan
+from shared.contracts.cluster.pauses import POOL_LABEL
+from shared.core.api_kind import NODES
+from shared.errors import Unavailable
 from shared.ports import EvictionActuator
 from shared.settings import merge, section
 
@@ -44,7 +48,7 @@ def _of_host(context: Context, ledger: SqliteLedger) -> EvictorPorts:
 
 def _of_kubernetes(context: Context, ledger: SqliteLedger) -> EvictorPorts:
     # Imported here: one host has no use for the client of Kubernetes.
-    from shared.adapters.kube.client import Kube
+    from shared.adapters.kube.client import Kube, KubeError
     from shared.adapters.kube.evictor import MANAGER, KubeEvictor
     from shared.adapters.kube.objects import KubeObjects
     from shared.adapters.kube.taints import KubeTaints
@@ -52,7 +56,16 @@ def _of_kubernetes(context: Context, ledger: SqliteLedger) -> EvictorPorts:
     common, kube = context.common, Kube(context.common.kubeconfig)
     taints = KubeTaints(kube, common.node, KubeObjects(kube, context.clock, manager=MANAGER))
     paused = PauseFile(common.state_dir).why
-    return EvictorPorts(ledger, KubeEvictor(kube), paused, taints, release=kube.close)
+
+    async def pool() -> str:
+        try:
+            node = await kube.get(NODES.path(common.node))
+        except KubeError as error:
+            raise Unavailable(str(error), reason=error.reason) from error
+        return str((node["metadata"].get("labels") or {}).get(POOL_LABEL) or "")
+
+    pauses = ClusterPauses(common.state_dir, pool, context.clock)
+    return EvictorPorts(ledger, KubeEvictor(kube), paused, taints, kube.close, pauses)
 
 
 PLAN = Plan(NAME, build)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 from shared.contracts.mode import Mode
 from shared.core.evictions.intents import Call, IntentRecord, KeptRefusal, Outgoing, Record, Spent, TokenBucket
-from shared.ports import EvictionActuator, NodeTaints
+from shared.ports import Entry, EvictionActuator, NodeTaints
 
 
 class EvictionLedger(Protocol):
@@ -122,6 +122,22 @@ class EvictionLedger(Protocol):
         ...
 
 
+class PausesOfCluster(Protocol):
+    """The pauses of the whole cluster and of pools, as central hands them to every node."""
+
+    def why(self) -> str:
+        """Why evictions are paused on this node by one of them; "" when they are not."""
+        ...
+
+    def follow_entry(self, entry: Entry) -> None:
+        """Follow an entry of the bucket of configuration."""
+        ...
+
+    async def run(self) -> None:
+        """Keep what tells which of them mean this node, until cancelled."""
+        ...
+
+
 def _not_paused() -> str:
     return ""
 
@@ -133,8 +149,10 @@ class EvictorPorts:
     ledger: EvictionLedger
     actuator: EvictionActuator
     paused: Callable[[], str] = _not_paused
-    """Return why no pod may be evicted on this node now; "" if evictions are allowed."""
+    """Return why no pod may be evicted on this node now by the word of this node alone; "" if evictions are allowed."""
     taints: NodeTaints | None = None
     """The node's taints; None if there is no node to taint."""
     release: Callable[[], Awaitable[None]] | None = None
     """Closes what the actuator and the taints hold open."""
+    cluster_pauses: PausesOfCluster | None = None
+    """None: there is no cluster."""

@@ -24,8 +24,8 @@ def cluster_meant(asked: bool, kubeconfig: Path | None) -> bool:
     return asked or kubeconfig is not None or (as_plugin() and "nats_url" not in raw_settings())
 
 
-def ask_cluster(kubeconfig: Path | None, ask: "Callable[[Kube], Awaitable[T]]") -> T:
-    """One question to the cluster's API server.
+def ask_cluster(kubeconfig: Path | None, ask: "Callable[[Kube], Awaitable[T]]", *, rehearsed: bool = False) -> T:
+    """One question to the cluster's API server; `rehearsed`: whatever it writes is a dry run.
 
     Raises:
         Unavailable: there is no way to a cluster, or no answer.
@@ -34,10 +34,12 @@ def ask_cluster(kubeconfig: Path | None, ask: "Callable[[Kube], Awaitable[T]]") 
     """
     import asyncio
 
+    from sublet.cluster.rehearsed import RehearsedKube
     from sublet.cluster.way import open_kube, require_way
 
     async def go() -> T:
-        kube = open_kube(require_way(kubeconfig))
+        way = require_way(kubeconfig)
+        kube = RehearsedKube(way.kubeconfig) if rehearsed else open_kube(way)
         try:
             return await ask(kube)
         finally:

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from shared.adapters.kube.client import Document, Kube, KubeError
+from shared.contracts.cluster.pauses import Pause
 from shared.core.api_kind import ADMIN_QOS_CONFIGS, CNRS, EVICTION_CONFIGS, KCCS, LEASES, NODES, ApiKind
 from shared.errors import Refused, Unavailable
 from shared.ports import Clock
+from sublet.cluster.pausing import read_in_cluster
 
 NOT_FOUND = 404
 
@@ -25,6 +27,8 @@ class ClusterReading:
     """Central's; None: nobody has ever led."""
     configs: Sequence[Document]
     """KatalystCustomConfigs and the objects that they declare."""
+    pauses: Sequence[Pause] | None = ()
+    """Of the cluster and of pools, also those that are over; None: this user may not read them."""
 
 
 async def read_cluster(kube: Kube, clock: Clock, namespace: str) -> ClusterReading:
@@ -38,7 +42,12 @@ async def read_cluster(kube: Kube, clock: Clock, namespace: str) -> ClusterReadi
         *(_items(kube, kind) for kind in (NODES, CNRS, KCCS, EVICTION_CONFIGS, ADMIN_QOS_CONFIGS))
     )
     return ClusterReading(
-        clock.wall(), nodes, node_objects, await _lease(kube, namespace), [one for kind in configs for one in kind]
+        clock.wall(),
+        nodes,
+        node_objects,
+        await _lease(kube, namespace),
+        [one for kind in configs for one in kind],
+        await _pauses(kube, namespace),
     )
 
 
@@ -107,3 +116,10 @@ async def _lease(kube: Kube, namespace: str) -> Document | None:
         if error.status == NOT_FOUND:
             return None
         raise Unavailable(str(error), reason=error.reason) from error
+
+
+async def _pauses(kube: Kube, namespace: str) -> tuple[Pause, ...] | None:
+    try:
+        return await read_in_cluster(kube, namespace)
+    except Unavailable:  # what a user may not read hides nothing else from him
+        return None

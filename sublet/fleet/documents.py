@@ -9,7 +9,8 @@ from typing import Any
 from services.central.core.lost_nodes.cnr_conditions import conditions_of
 from services.central.core.lost_nodes.verdict import Judged
 from services.central.core.objects.companions import companion_metadata
-from services.central.core.objects.nodes import NODE_LEASES, POOL_LABEL, ZONE_LABEL
+from services.central.core.objects.nodes import NODE_LEASES, ZONE_LABEL
+from shared.contracts.cluster.pauses import POOL_LABEL
 from shared.contracts.pod import RECLAIMED_CPU, RECLAIMED_MEMORY
 from shared.core.api_kind import CNCS, CNRS, LEASES, NODES, PODS
 

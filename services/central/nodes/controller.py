@@ -123,7 +123,8 @@ class NodeController:
         has_pods = bool(self._ports.pods.staying(name))
         failing = name in self._acting.failures
         place, observes = view.nodes[name].place, name in view.observing
-        return NodeCase(name, view.judged[name], view.tainted(name), has_pods, place, failing, observes)
+        paused = self._ports.paused(name)
+        return NodeCase(name, view.judged[name], view.tainted(name), has_pods, place, failing, observes, paused)
 
     async def _withdraw(self, view: ClusterView, name: str) -> None:
         """Withdraw the offer of a silent node; a node that is heard again writes its offer again by itself.
@@ -197,6 +198,8 @@ class NodeController:
                 return "its agent is ready after all"
             if name in self._view.observing:
                 return OBSERVES
+            if why := self._ports.paused(name):
+                return why
             if pod.qos != "reclaimed_cores":
                 return f"pod {pod.key} is {pod.qos}"
             return self._view.assessment.guards.objection(self._view.nodes[name].place)

@@ -110,3 +110,5 @@ class NodePorts:
     conditions: ConditionWriter
     pods: ReclaimedPods
     evictions: PodEvictions
+    paused: Callable[[str], str]
+    """Why an operator has a node keep its pods, by its name; "" where nobody has."""

@@ -5,7 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from services.central.core.objects.nodes import POOL_LABEL, ZONE_LABEL
+from services.central.core.objects.nodes import ZONE_LABEL
+from shared.contracts.cluster.pauses import POOL_LABEL
 from shared.contracts.kube.node_conditions import WITHDRAWN
 from shared.contracts.kube.node_properties import AGENT_REVISION, AGENT_VERSION
 from shared.contracts.kube.quantities import parse_units
@@ -29,7 +30,7 @@ def render(reading: ClusterReading) -> str:
     shown = rows if len(rows) <= MOST_LINES else [row for row in rows if not is_well(row)][:NAMED]
     table = columns(HEADER, [_cells(row, reading.now) for row in shown]) if shown else ""
     counted = summary(rows) if len(rows) > MOST_LINES else "" if rows else "no nodes"
-    parts = [*filter(None, (counted, table)), f"central: {_leader(reading)}"]
+    parts = [*filter(None, (counted, table)), f"central: {_leader(reading)}{_pauses(reading)}"]
     if configs := [_config_cells(one) for one in reading.configs]:
         parts.append(columns(CONFIG_HEADER, configs))
     return "\n\n".join(parts)
@@ -57,6 +58,12 @@ def summary(rows: Sequence[Mapping[str, Any]]) -> str:
     ])  # fmt: skip
 
 
+def _pauses(reading: ClusterReading) -> str:
+    if reading.pauses is None:
+        return "\nevictions: you may not read whether they are paused (ConfigMap sublet-pauses)"
+    return "".join(f"\nevictions are PAUSED: {one.words}" for one in reading.pauses if one.holds(reading.now))
+
+
 def _counted(found: Counter[str]) -> str:
     return ", ".join(f"{count} {what}" for what, count in sorted(found.items(), key=lambda row: (-row[1], row[0])))
 
@@ -66,6 +73,9 @@ def as_json(reading: ClusterReading) -> dict[str, Any]:
     return {
         "nodes": list(node_rows(reading)),
         "central": (reading.lease or {}).get("spec"),
+        "pauses": None if reading.pauses is None else [
+            one.model_dump(mode="json") for one in reading.pauses if one.holds(reading.now)
+        ],
         "configs": [
             {"kind": one["kind"], **{key: one["metadata"].get(key) for key in ("namespace", "name")},
              "status": one.get("status")}

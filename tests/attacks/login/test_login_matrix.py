@@ -30,6 +30,7 @@ INTENT = "sublet.cluster.v1.intent.b.0b-1"
 DURABLES = ("team-a", "team-b")
 TARGETS = (
     "$KV.sublet-config.global",  # the configuration of all nodes
+    "$KV.sublet-config.pauses",  # whose evictions are paused
     EVENT,  # a stream
     INTENT,
     "sublet.cluster.v1.ready.b",  # a node's state

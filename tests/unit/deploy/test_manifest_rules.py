@@ -64,7 +64,7 @@ def test_every_file_that_a_service_reads_is_a_mapping() -> None:
     files = [
         (d["metadata"]["name"], name, read_yaml(text, what=name, max_bytes=1 << 20).value)
         for d in of_kind("ConfigMap")
-        for name, text in d["data"].items()
+        for name, text in (d.get("data") or {}).items()
         if name.endswith(".yaml")
     ]
     assert {name for _, name, _ in files} >= {"settings.yaml", "config.yaml"}
@@ -117,7 +117,9 @@ RIGHTS = {
         "adminqosconfigurations/status": "patch",
         "leases": "create get patch update",
         "tokenreviews": "create",
+        "configmaps": "get list watch",
     },
+    "sublet-pauses": {"configmaps": "get patch update"},
     "sublet-central-node-leases": {"leases": "get list watch"},
     "sublet-events": {"events": "create"},
     "sublet-scheduler": {"leases": "create get update"},

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from services.evictor.app import EvictorApp
-from services.evictor.ports import EvictorPorts
+from services.evictor.ports import EvictorPorts, PausesOfCluster
 from services.evictor.settings import NAME, EvictorSettings
 from shared.adapters.clock import LoopClock
 from shared.adapters.files.pause import PauseFile
@@ -84,6 +84,7 @@ class Node:
         self.allocation_status = "applied"
         self.voices = {s: Wire(self.bus, self.clock, node=NODE, service=s) for s in ("metrics", "qrm")}
         self.brake = PauseFile(folder)
+        self.cluster_pauses: PausesOfCluster | None = None
         self.taints = FakeTaints()
         self.switch = NodeSwitch()
         self.app: EvictorApp | None = None
@@ -98,7 +99,10 @@ class Node:
 
     def build(self, ledger: Any = None, actuator: Any = None, bus: Any = None) -> EvictorApp:
         wire = Wire(bus or self.bus, self.clock, node=NODE, service="evictor")
-        ports = EvictorPorts(ledger or SqliteLedger(self.folder), actuator or self.evictor, self.brake.why, self.taints)
+        who = actuator or self.evictor
+        ports = EvictorPorts(
+            ledger or SqliteLedger(self.folder), who, self.brake.why, self.taints, cluster_pauses=self.cluster_pauses
+        )
         context = Context(wire, self.clock, CommonSettings(node=NODE), {NAME: self.section}, self.switch)
         self.app = EvictorApp(context, ports, section(EvictorSettings, context.raw, NAME))
         return self.app

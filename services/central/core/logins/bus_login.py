@@ -12,6 +12,7 @@ from shared.contracts.bus.channels import CHANNELS
 from shared.contracts.bus.rights import STREAMS_OF_NODES, TO_NODES
 from shared.contracts.bus.subjects import CONFIG_BUCKET, GLOBAL_CONFIG_KEY, NODE_API, NODE_KV
 from shared.contracts.cluster.figures import MAX_FIGURES_BYTES
+from shared.contracts.cluster.pauses import PAUSES_KEY
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import node_config_key
 from shared.errors import Refused
@@ -117,7 +118,7 @@ def rights_of(node: str) -> BusRights:
     names.
     """
     token = node_token(node)
-    keys = [f"{CONFIG_BUCKET}.{key}" for key in (GLOBAL_CONFIG_KEY, node_config_key(node))]
+    keys = [f"{CONFIG_BUCKET}.{key}" for key in (GLOBAL_CONFIG_KEY, PAUSES_KEY, node_config_key(node))]
     says = [channel.subject(node=token) for channel in CHANNELS if channel.reach == "cluster" and channel.of_nodes]
     reads = [f"{NODE_API}.DIRECT.GET.KV_{CONFIG_BUCKET}.$KV.{key}" for key in keys]
     reads += [f"{NODE_API}.STREAM.MSG.GET.{stream}" for stream in STREAMS_OF_NODES]

@@ -26,6 +26,8 @@ class NodeCase:
     """Whether what was last tried could not be done."""
     observes: bool = False
     """Whether the node only observes: then it keeps its pods, and gets no taint."""
+    paused: str = ""
+    """Why an operator has it keep its pods; it gets a taint all the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +55,7 @@ def plan_actions(
     pace, planned = Pace(guards.actions_per_s), list[PlannedAction]()
     for case, action in wanted:
         guarded = OBSERVES if case.observes else guards.objection(case.place)
-        objection = "" if action == "untaint" else guarded
+        objection = "" if action == "untaint" else guarded or (case.paused if action == "evict" else "")
         if not objection and action != "untaint":
             left = pace.spend(bucket, now_s)
             objection, bucket = ("waits for its turn", bucket) if left is None else ("", left)

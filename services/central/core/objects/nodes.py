@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any
 
 from services.central.core.lost_nodes.guards import NodePlace
+from shared.contracts.cluster.pauses import POOL_LABEL
 from shared.core.pods.extended_resources import own_names
 
-POOL_LABEL = "node.kubernetes.io/pool"
 NODE_LEASES = "kube-node-lease"
 """The namespace of the nodes' leases."""
 ZONE_LABEL = "topology.kubernetes.io/zone"

@@ -1,0 +1,1 @@
+"""Pauses of the cluster and of pools: read from an operator's ConfigMap, and handed to every node."""

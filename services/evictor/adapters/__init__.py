@@ -1,0 +1,1 @@
+"""What of the evictor touches the world beside its ledger."""
