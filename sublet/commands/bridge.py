@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from shared.contracts.eviction_phases import Phase
+from sublet.terminal.dry_run import DryRun
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -38,6 +39,7 @@ def bridge(
     kubeconfig: Annotated[
         Path | None, typer.Option(help="For --to kubernetes: whose API server; by default that of this pod's cluster.")
     ] = None,
+    dry_run: DryRun = False,
 ) -> None:
     """Deliver eviction events in order, each until it is taken: over HTTP as CloudEvents, or as Events of Kubernetes.
 
@@ -47,7 +49,7 @@ def bridge(
     is put aside, too, and counted. To Kubernetes, each namespace waits for itself alone.
     """
     from shared.adapters.clock import SystemClock
-    from shared.contracts.bus.subjects import event_filter
+    from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
     from shared.core.text.document import dns_name
     from shared.ports import Bus
     from shared.settings import common_settings, raw_settings
@@ -56,6 +58,7 @@ def bridge(
     from sublet.bridge.bridge import Bridge, WantsNoMore
     from sublet.bridge.position import BridgePosition
     from sublet.bridge.request import read_secret
+    from sublet.terminal.dry_run import dry
     from sublet.terminal.given_file import read_given_text
     from sublet.terminal.stderr import print_error
 
@@ -70,6 +73,11 @@ def bridge(
     wanted = event_filter(phase=phase or "*", namespace=namespace.replace(".", "_") or "*")
 
     async def deliver(bus: Bus, _where: AskTarget) -> int:
+        if dry_run:
+            done = place.sequence()
+            waiting = [one for one in await bus.replay(EVENTS_STREAM, wanted) if one.sequence > done]
+            typer.echo(dry(f"{len(waiting)} events after sequence {done} would be delivered to {to}, then new ones"))
+            return 0
         clock = SystemClock()
         lane_of = (lambda event: event.namespace) if to == KUBERNETES else None
         async with _answering(bus, settings), _receiver(to, kubeconfig, key, clock) as post:

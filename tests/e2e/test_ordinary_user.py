@@ -30,6 +30,9 @@ def test_without_root_one_watches_an_eviction_and_runs_a_pod(sim: LiveSim) -> No
     assert "You are not root, so this machine is a simulated one" in said
     assert "scenario tide" in said
     sim.wait_for(lambda: re.search(r"succeeded +default/train", sim.type("events").stdout))
+    rehearsed = sim.type("run", "--dry-run", "--load", "sine:0.5..3:60s", "--name", "work").stdout
+    assert rehearsed == "pod/work would be started (dry run)\n"
+    assert " work " not in sim.type("get", "pods").stdout
     assert sim.type("run", "-d", "--load", "sine:0.5..3:60s", "--name", "work").stdout == "pod/work started\n"
     sim.wait_for(lambda: re.search(r"work .* Running", sim.type("get", "pods").stdout))
     # The list of pods is the runtime's, the explanation that of the newest sample.

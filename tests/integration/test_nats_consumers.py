@@ -262,6 +262,57 @@ def command(url: str, folder: Path, *words: str) -> tuple[int, str, str]:
     return done.returncode, done.stdout, done.stderr
 
 
+async def test_a_dry_run_of_each_command_says_what_would_be_and_leaves_the_server_as_it_is(
+    bus: NatsBus, server: NatsServer, tmp_path: Path
+) -> None:
+    async def sublet(*words: str) -> tuple[int, str]:
+        code, out, _ = await asyncio.to_thread(command, server.url, tmp_path, *words)
+        return code, out
+
+    async def there() -> list[tuple[str, int, tuple[str, ...]]]:
+        return [(one.durable.name, one.pending, one.durable.filters) for one in await bus.durables.all()]
+
+    await tell(bus, "1", "2")
+    code, out = await sublet("add", "team-a", "--dry-run")
+    assert (code, "created (dry run)" in out, await there()) == (0, True, [])
+    await bus.durables.put(wanted_durable("team-a", EventFilter(namespaces=["team-a"])))
+    before = await there()
+    code, out = await sublet("add", "team-a", "--namespace", "team-b", "--dry-run")
+    assert (code, "updated (dry run)" in out, await there()) == (0, True, before)
+    code, out = await sublet("rotate", "team-a", "--dry-run")
+    assert (code, "would be a new one" in out) == (0, True)
+    code, out = await sublet("remove", "team-a", "--dry-run")
+    assert (code, out) == (0, "team-a: durable would be removed; 2 events wait for it (dry run)\n")
+    code, _ = await sublet("remove", "team-b", "--dry-run")
+    assert code != 0
+    assert await there() == before
+    assert [path.name for path in tmp_path.iterdir()] == ["nats"], "the server's own, and nothing else"
+
+
+async def test_a_dry_run_of_a_bridge_counts_what_waits_and_delivers_nothing(
+    bus: NatsBus, server: NatsServer, tmp_path: Path
+) -> None:
+    await tell(bus, "1", "2", "3")
+    place = tmp_path / "bridges/webhook.json"
+    words = ("bridge", "--to", "http://127.0.0.1:9/hook", "--dry-run")
+    own = {"SUBLET_NATS_URL": server.url, "SUBLET_STATE_DIR": str(tmp_path)}
+
+    async def said() -> str:
+        done = await asyncio.to_thread(
+            subprocess.run, [sys.executable, "-m", "sublet", *words], env=os.environ | own, capture_output=True,
+            text=True, check=True, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        return done.stdout
+
+    to = "http://127.0.0.1:9/hook, then new ones (dry run)\n"
+    assert await said() == f"3 events after sequence 0 would be delivered to {to}"
+    assert not place.exists()
+    place.parent.mkdir()
+    place.write_text('{"sequence": 2}')
+    assert await said() == f"1 events after sequence 2 would be delivered to {to}"
+    assert place.read_text() == '{"sequence": 2}'
+
+
 async def test_a_team_from_its_first_day_to_its_last(bus: NatsBus, server: NatsServer, tmp_path: Path) -> None:
     async def sublet(*words: str) -> tuple[int, str, str]:
         return await asyncio.to_thread(command, server.url, tmp_path, *words)

@@ -13,7 +13,6 @@ OBJECTS, PLANS, DOCUMENT, EVENTS = (
 OWN_SCREEN, TEXT, FILE = "its own screen", "text", "a file"
 DRY, APPLY, READS = "--dry-run", "--apply/--dry-run", ""
 WRITES_WHAT_IT_IS_TOLD = "writes only the file that is named"
-RUNS = "runs in the foreground until it is stopped"
 OF_THE_AGENT = "run by the agent's pod, not typed"
 
 
@@ -37,7 +36,7 @@ TABLE = {
     "pause": Properties(DOCUMENT, changes=DRY),
     "resume": Properties(DOCUMENT, changes=DRY),
     "uninstall": Properties(TEXT, changes=DRY),
-    "bridge": Properties(TEXT, changes=RUNS),
+    "bridge": Properties(TEXT, changes=DRY),
     "get": Properties(OBJECTS, "--watch"),
     "status": Properties(OBJECTS, "--watch"),
     "nodes": Properties(OBJECTS, "--watch"),
