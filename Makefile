@@ -9,14 +9,14 @@ MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start schemas settings reference docs clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
 $(STAMP): requirements/dev.txt pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Sublet needs Python 3.11 or newer")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
+	@$(BIN)/python deploy/install_packages.py requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -125,7 +125,9 @@ test-monitoring: $(STAMP)  ## alerts by promtool, every query of rules and board
 test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped
 	$(BIN)/python -m pytest -m consumers tests/consumers
 
-test-wheel: $(STAMP)     ## install the wheel into clean environments, with and without its extras, and run every command there; 3 min
+test-wheel: $(STAMP)     ## install the wheel into clean environments, with and without its extras, and run every command there; real shells complete them; 3 min
+	@{ command -v zsh && command -v fish; } >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null || { apt-get update -qq && \
+		apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends zsh fish >/dev/null; }
 	$(BIN)/python -m pytest -m wheel tests/wheel
 
 verify-nats: $(STAMP)    ## build the NATS server of the wheel anew from its source and compare byte by byte; needs Go, takes 2 min
@@ -166,6 +168,9 @@ bench-kubernetes: rig-kubernetes  ## what the agent costs on a real kubelet, by 
 
 bench-pod-start: rig-kubernetes  ## how long many pods at once take to be Ready on a busy node, without and with Sublet, as a ratio; 10 min
 	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.kubernetes.starts
+
+bench-images: rig-compose  ## how large each image is, and how long it takes to be of use; as root on Debian 12
+	PYTHONPATH=.:tests:tests/compose:tests/vm $(BIN)/python -m bench.artifacts.images
 
 schemas: $(STAMP)        ## write docs/schemas and the lines of deploy that name channels or services anew
 	$(BIN)/python -m shared.contracts.bus.schemas docs/schemas

@@ -1,12 +1,13 @@
 """The container images with their bills of materials: of one build of a commit and base, always the same digest.
 
 `make image` leaves them in the engine as well. The engine's client is told where to build from by the environment:
-BASE names the base image, BUILD_NETWORK the network of the build.
+BASE names the base image, BUILD_OPTIONS further options of `docker build`.
 """
 
 import json
 import os
 import re
+import shlex
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -51,8 +52,7 @@ def _settings(checkout: Checkout, base: str) -> Sequence[str]:
     told = {"BASE": base, "VERSION": checkout.version, "REVISION": wheel_backend.revision_of(checkout.folder)}
     told["SOURCE"] = source_of(checkout.folder)
     words = [word for name, value in told.items() for word in ("--build-arg", f"{name}={value}")]
-    network = os.environ.get("BUILD_NETWORK")
-    return [*words, *(("--network", network) if network else ())]
+    return [*words, *shlex.split(os.environ.get("BUILD_OPTIONS", ""))]
 
 
 def source_of(folder: Path) -> str:

@@ -16,6 +16,8 @@ OF_THE_CODE = re.compile(r'^VERSION = "([^"]*)"$', re.MULTILINE)
 REPEATED: Mapping[str, re.Pattern[str]] = {
     "shared/build.py": OF_THE_CODE,
     "pyproject.toml": re.compile(r'^version = "([^"]*)"$', re.MULTILINE),
+    "docs/host.md": re.compile(r"\bsublet_(\d[^_\s]*)_amd64\.deb"),
+    "docs/kubernetes.md": re.compile(r" sublet:(\d\S*) "),
     "deploy/k8s/chart/Chart.yaml": re.compile(r'^(?:version: |appVersion: ")([^"\n]*)"?$', re.MULTILINE),
 }
 

@@ -10,11 +10,13 @@ from kube_rig.installation import NAMESPACE
 from kube_rig.product import Product
 from rig_parts import until
 
+from shared.build import VERSION
+
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 
 K8S = Path(__file__).parents[2] / "deploy/k8s"
 DEMO, UNINSTALL, CRDS = (str(K8S / name) for name in ("overlays/demo", "uninstall", "crds"))
-IMAGE = "sublet:0.1.0"
+IMAGE = f"sublet:{VERSION}"
 """As the manifests name it."""
 OFFER_LIMIT_S, JOB_LIMIT = 120.0, "--timeout=120s"
 

@@ -1,0 +1,1 @@
+"""What releases cost who installs them."""
