@@ -23,6 +23,10 @@ SAFE_TO_REPEAT_S = min(spec.duplicate_window_s for spec in STREAMS) / 2
 """Within this time after its first sending a stream certainly drops a repetition."""
 READ_TRIES = 10
 """Tries to read a stream; then the message is sent without: a fact sent twice does less harm than one never sent."""
+MOST_READ_TRIES = 640
+"""After a message that was sent without was not taken either, for then the hub is away; each time twice as many."""
+UNREAD_S = 2.0
+"""For a message that is sent without: so short that a hub seldom comes back just in it, and is read first."""
 ALL = 1_000_000
 
 
@@ -41,10 +45,12 @@ class Outbox:
         """By subject, the sequences of stored messages by message id and body; empty unless messages are left over."""
         self._unread = 0
         """How often a stream could not be read although the bus was there."""
+        self._tries = READ_TRIES
         self.alarm = ""
         """The last message whose id another sender had used; "" if there is none."""
-        self._head: tuple[str, float] = ("", 0.0)
-        """The message that is being sent, and when it was for the first time."""
+        self._first_s: dict[str, float] = {}
+        """When each message that is not known to be stored was sent for the first time; another one, which was held,
+        may have come before it since."""
 
     def wake(self) -> None:
         """Wake the sender: there may be something to send."""
@@ -75,6 +81,7 @@ class Outbox:
                 # Written only now: a crash before this line repeats the message, and its id makes one fact of both.
                 self._ledger.published(message.fact_id, sequence=sequence, now_s=self._clock.monotonic())
                 self._left_over.discard(message.fact_id)
+                self._first_s.pop(message.fact_id, None)
                 # The copy of the streams is needed only as long as something may be in them twice.
                 if not self._left_over:
                     self._stored.clear()
@@ -83,11 +90,10 @@ class Outbox:
     async def _send(self, message: Outgoing, left_over: set[str]) -> int:
         """The sequence under which the stream has it."""
         now_s = self._clock.monotonic()
-        if self._head[0] != message.fact_id:
-            self._head = (message.fact_id, now_s)
+        first_s = self._first_s.setdefault(message.fact_id, now_s)
         # The stream forgets an id after its window: from then on only a read tells whether an earlier attempt was
         # stored.
-        if now_s - self._head[1] > SAFE_TO_REPEAT_S:
+        if now_s - first_s > SAFE_TO_REPEAT_S:
             left_over.add(message.fact_id)
             # What was read before that attempt cannot show what the attempt has stored.
             self._stored.pop(message.subject, None)
@@ -96,9 +102,16 @@ class Outbox:
             found = (await self._stored_on(message.subject)).get((message.msg_id, message.body))
             if found is not None:
                 return found
-        # If its id is taken, the whole queue pauses and restarts at this message; otherwise later events would overtake
-        # it.
-        return await send(self._bus, message, self.assign_another_id, budget_s=BUDGET_S)
+        looked = message.fact_id not in left_over or message.subject in self._stored
+        try:
+            # If its id is taken, the whole queue pauses and restarts at this message; otherwise later events would
+            # overtake it.
+            return await send(self._bus, message, self.assign_another_id, budget_s=BUDGET_S if looked else UNREAD_S)
+        except Unavailable:
+            # Behind a leaf the bus is there while the hub is away, and then no read says anything about the stream.
+            if not looked:
+                self._unread, self._tries = 0, min(2 * self._tries, MOST_READ_TRIES)
+            raise
 
     def assign_another_id(self, message: Outgoing, error: IdTaken) -> Outgoing:
         """Give a message a new id after somebody has used its own for another message, and raise the alarm."""
@@ -110,12 +123,15 @@ class Outbox:
 
     async def _stored_on(self, subject: str) -> dict[tuple[str, bytes], int]:
         """Return the stream's messages of a subject, read once, because only this node writes on its subjects."""
-        if subject not in self._stored and self._unread < READ_TRIES:
+        if subject not in self._stored:
             try:
                 held = await self._bus.replay(stream_of(subject) or "", subject)
             except Unavailable:
                 self._unread += self._bus.connected  # a lost connection says nothing about the stream
-                raise
-            self._unread = 0
+                if self._unread < self._tries:
+                    raise
+                # Right after the read that failed: a hub that has come back in between would have been read.
+                return {}
+            self._unread, self._tries = 0, READ_TRIES
             self._stored[subject] = {(one.headers.get(MSG_ID, ""), one.data): one.sequence for one in held}
         return self._stored.get(subject, {})
