@@ -9,7 +9,7 @@ MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-attacks-scale test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -87,6 +87,10 @@ test-pages: rig-kubernetes  ## the first success of each page on the cluster's h
 test-attacks: rig-kubernetes  ## what tenants, nodes, logins, local users, operators and faults may try, on real parts; as root on Debian 12
 	$(ATTACKS_WITHOUT_CLUSTER)
 	$(BIN)/python -m pytest -m kubernetes tests/attacks
+
+test-attacks-scale: $(STAMP)  ## a million events of one hostile node of three, 20 000 heartbeats a second for a minute; 10 min; ATTACK_EVENTS=100000 for fewer
+	ATTACK_EVENTS=$(or $(ATTACK_EVENTS),1000000) ATTACK_HEARTBEATS_S=$(or $(ATTACK_HEARTBEATS_S),60) \
+		$(BIN)/python -m pytest -n0 -s -m attack tests/attacks/scale
 
 test-cluster: rig-kubernetes  ## both of the above on one cluster: five minutes less than one after the other
 	$(ATTACKS_WITHOUT_CLUSTER)
