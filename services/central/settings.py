@@ -357,7 +357,7 @@ class CentralSettings(Settings):
     """Servers that store each stream and the bucket; None: one at first, later as an operator sets it."""
     config_file: Path | None = None
     """YAML file with the sections of all services; None: `config.yaml` in the state folder."""
-    config_poll_s: Seconds = 2.0
+    config_poll_s: Seconds = 0.5
     """Seconds between two checks of that file."""
     page: PageSettings = PageSettings()
     """How the live page is served, where it runs."""
