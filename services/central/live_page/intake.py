@@ -19,11 +19,13 @@ from services.central.core.live_page.fleet import FleetView
 from services.central.core.lost_nodes.rules import Rules
 from services.central.node_messages import MessageBounds, NodeMessages
 from shared.contracts.bus.stored import RefusedMessage, read_event
-from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter, probe_subject
+from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, event_filter, probe_subject
 from shared.contracts.cluster.cpus import CPUS_PERIOD_S, MAX_CPUS_BYTES, CpuMap
 from shared.contracts.cluster.offer import MAX_OFFER_BYTES, OFFER_PERIOD_S, NodeOffer
+from shared.contracts.cluster.pauses import PAUSES_KEY, Pause, Pauses
 from shared.contracts.readiness import Readiness
-from shared.ports import Received, Subscription
+from shared.errors import Refused
+from shared.ports import Entry, Received, Subscription
 from shared.wire import Wire
 
 SERVICE = "page"
@@ -48,6 +50,15 @@ class LivePageIntake:
         self._probe = BusProbe()
         self._events: deque[Received] = deque(maxlen=KEPT_EVENTS)
         self._subscriptions: list[Subscription] = []
+        self._pauses: tuple[Pause, ...] = ()
+        self._pauses_unread = ""
+
+    @property
+    def evictions_paused(self) -> list[str]:
+        """Whose evictions operators have paused now, in words."""
+        now = self._clock.wall()
+        unread = [self._pauses_unread] if self._pauses_unread else []
+        return unread + [pause.words for pause in self._pauses if pause.holds(now)]
 
     async def listen(self) -> None:
         """Hear all nodes from now on."""
@@ -60,6 +71,7 @@ class LivePageIntake:
             await offers.listen(bus),
             await cpus.listen(bus),
             await bus.subscribe(probe_subject(self._wire.boot_id), self._take_probe),
+            await bus.watch(CONFIG_BUCKET, self._take_pauses, keys=(PAUSES_KEY,)),
         ]
 
     async def follow_events(self) -> None:
@@ -108,6 +120,12 @@ class LivePageIntake:
     def _take_cpus(self, cpus: CpuMap, now_s: float) -> None:
         if cpus.node in self.watched:
             self.cpus[cpus.node] = cpus, now_s
+
+    def _take_pauses(self, entry: Entry) -> None:
+        try:
+            self._pauses, self._pauses_unread = Pauses.decode(entry.value or b"{}").pauses, ""
+        except Refused as refusal:
+            self._pauses_unread = str(refusal)
 
     def _take_probe(self, _received: Received) -> None:
         self._probe = self._probe.returned(self._clock.monotonic(), self._rules)

@@ -92,6 +92,7 @@ class Viewers:
             "events": events,
             "bus": intake.assessment.bus_suspect,
             "paused": intake.assessment.guards.paused,
+            "evictions_paused": intake.evictions_paused,
         }
         if first:
             frame |= {"first": True, "columns": COLUMNS, "classes": CLASSES}

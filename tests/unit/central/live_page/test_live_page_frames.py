@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -10,8 +11,9 @@ from live_world import World
 
 from services.central.core.live_page.fleet import COLUMNS
 from services.central.live_page.viewers import FRAME_S, MAX_VIEWERS
-from shared.contracts.bus.subjects import state_subject
+from shared.contracts.bus.subjects import CONFIG_BUCKET, state_subject
 from shared.contracts.cluster.cpus import CpuMap, CpuPool, CpuTable, CpuWatch
+from shared.contracts.cluster.pauses import PAUSES_KEY, Pause, Pauses
 from shared.errors import Refused
 
 
@@ -100,5 +102,23 @@ def test_there_is_a_bound_on_viewers(virtual: Virtual) -> None:
                 await anext(frames_of(world))
             await there[0].aclose()
             assert (await frame(frames_of(world)))["first"]
+
+    virtual(story())
+
+
+def test_whose_evictions_are_paused_stands_in_each_frame_until_it_is_over(virtual: Virtual) -> None:
+    async def story() -> None:
+        async with World().running() as world:
+            await world.bus.ensure_bucket(CONFIG_BUCKET)
+            pause = Pause(pool="green", reason="rebuild", until=world.clock.wall() + timedelta(seconds=30))
+            await world.bus.put(CONFIG_BUCKET, PAUSES_KEY, Pauses(pauses=(pause,)).encode())
+            await asyncio.sleep(1.1)
+            assert (await frame(frames_of(world)))["evictions_paused"] == [pause.words]
+            await asyncio.sleep(30)
+            assert (await frame(frames_of(world)))["evictions_paused"] == []
+            await world.bus.put(CONFIG_BUCKET, PAUSES_KEY, b"soon")
+            await asyncio.sleep(1.1)
+            (why,) = (await frame(frames_of(world)))["evictions_paused"]
+            assert why.startswith("pauses: ")
 
     virtual(story())

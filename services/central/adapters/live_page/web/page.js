@@ -46,7 +46,10 @@ function take(frame) {
   events.push(...frame.events);
   events.splice(0, events.length - SHOWN_EVENTS);
   trouble = frame.bus ? `silence is not judged: ${frame.bus}` : "";
-  pause = frame.paused.length ? `nothing is done to silent nodes: ${frame.paused.join("; ")}` : "";
+  pause = [
+    ...(frame.paused.length ? [`nothing is done to silent nodes: ${frame.paused.join("; ")}`] : []),
+    ...(frame.evictions_paused || []).map((whom) => `evictions are paused: ${whom}`),
+  ].join("; ");
   if (moved || (changed.length && (one("order").value !== "name" || one("search").value))) arrange();
   else map.update(changed);
   if (frame.events.length || frame.first) drawFeed();
