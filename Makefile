@@ -9,7 +9,7 @@ MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-attacks-scale test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-tracing test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-attacks-scale test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -40,7 +40,7 @@ imports: $(STAMP)
 
 unit: $(STAMP)           ## a file on each CPU, and one more; those that use this host's cgroups one after the other
 	PYTEST_DEBUG_TEMPROOT=$(MEMORY) $(BIN)/python -m pytest -n auto --maxprocesses 8 --no-loadscope-reorder \
-		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel and not soak and not pages and not browser and not monitoring and not mixed"
+		-m "not slow and not vm and not compose and not kubernetes and not consumers and not attack and not wheel and not soak and not pages and not browser and not monitoring and not tracing and not mixed"
 
 test-chaos: $(STAMP)     ## kill -9 of each service while the main job runs, 20 times each, and a storm of 100 kills; STORM_KILLS=1000 for a long one
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target chaos-of-this-host chaos-beside
@@ -125,6 +125,10 @@ test-monitoring: $(STAMP)  ## alerts by promtool, every query of rules and board
 	@command -v promtool >/dev/null || { apt-get update -qq && \
 		apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends prometheus >/dev/null; }
 	$(BIN)/python -m pytest -m monitoring -n0 tests/monitoring
+
+test-tracing: $(STAMP)   ## one trace through the processes of a node, received by a real OpenTelemetry Collector; needs Go, the first time 2 min more
+	PYTHONPATH=tests:tests/tracing:tests/vm $(BIN)/python -m collector_rig
+	$(BIN)/python -m pytest -m tracing -n0 tests/tracing
 
 test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped
 	$(BIN)/python -m pytest -m consumers tests/consumers

@@ -50,6 +50,17 @@ ALL = (
             Panel("Memory offered to batch work", "bytes", (("sublet:reclaimable_memory_bytes:sum", "bytes"),)),
             Panel("Core-hours offered in a day", "short", (("sublet:reclaimed_core_hours:1d", "core-hours"),), "stat"),
             Panel("Their price", "short", (("sublet:reclaimed_value:1d", "a day"),), "stat"),
+            Panel("Core-hours that batch used in a day", "short", (("sublet:batch_core_hours:1d", "used"),), "stat"),
+            Panel("The price of these", "short", (("sublet:batch_value:1d", "a day"),), "stat"),
+            Panel(
+                "How busy the machines are",
+                "percentunit",
+                (
+                    ("sublet:utilization:ratio", "with batch work"),
+                    ("sublet:utilization_without_batch:ratio", "without it"),
+                ),
+            ),
+            Panel("Gained by batch work", "percentunit", (("sublet:utilization_gained:ratio", "of all CPUs"),), "stat"),
             Panel("CPUs by pool", "short", (("sublet:pool_cpus:sum", "{{pool}}"),)),
             Panel(
                 "Evictions by plugin",

@@ -37,6 +37,7 @@ NAVIGATION: Tree = {
         "Evictions": "docs/evictions.md",
         "Monitoring": "docs/monitoring.md",
         "Traces and logs": "docs/tracing.md",
+        "Questions and troubles": "docs/troubleshooting.md",
         "Live page": "docs/live-page.md",
         "State": "docs/state.md",
         "Upgrade and rollback": "docs/upgrading.md",
@@ -76,6 +77,7 @@ NAVIGATION: Tree = {
         "Kinds of objects": "docs/reference/crds.md",
         "Rights": "docs/reference/rights.md",
         "Log lines": "docs/reference/logs.md",
+        "Values of the chart": "docs/reference/chart.md",
     },
     "Project": {
         "Architecture": "docs/architecture.md",

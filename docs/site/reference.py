@@ -12,6 +12,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
+import chart_values
 import typer
 import yaml
 from log_calls import log_calls
@@ -59,6 +60,16 @@ to standard error (`log_json`); [LogLine.json](../schemas/LogLine.json) is its s
 
 | event | level | written by | its keys | meaning |
 |---|---|---|---|---|"""
+
+CHART_HEAD = """\
+# Values of the chart
+
+`make reference` generates this page from `deploy/k8s/chart/values.yaml`; `values.schema.json` beside it says what each
+may be, and Helm refuses what it does not know. `values-demo.yaml`, `values-default.yaml` and `values-ha.yaml` are three
+sets to begin with. The sections of `settings` and `config` are those of [settings](../settings.md).
+
+| value | default | meaning |
+|---|---|---|"""
 
 
 def commands_page() -> str:
@@ -210,12 +221,22 @@ def logs_page() -> str:
     return "\n".join(lines) + "\n"
 
 
+def chart_page() -> str:
+    """Every value of the chart with its default."""
+    lines = [CHART_HEAD]
+    for path, default, meaning in chart_values.read(ROOT):
+        shown = f"`{default}`".replace("|", "\\|") if default else ""
+        lines.append(f"| `{path}` | {shown} | {_cell(meaning)} |")
+    return "\n".join(lines) + "\n"
+
+
 PAGES = {
     "cli.md": commands_page,
     "messages.md": messages_page,
     "crds.md": kinds_page,
     "rights.md": rights_page,
     "logs.md": logs_page,
+    "chart.md": chart_page,
 }
 
 if __name__ == "__main__":

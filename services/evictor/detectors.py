@@ -126,7 +126,7 @@ class Detectors:
             hold = self._hold(name, now_s, busy)
             # Logged on change alone: a pressure that lasts an hour would write the same line with each sample.
             if hold != state.hold:
-                log.info("pressure.judged", plugin=name, hold=hold, **_figures(pressure))
+                log.info("pressure.judged", plugin=name, hold=hold, **_logged(pressure))
                 state.hold = hold
             if hold is None and pressure is not None and self._view is not None:
                 ready[name] = ConfirmedPressure(pressure, self._ranked_later(state, self._view, pressure))
@@ -266,6 +266,20 @@ def _conditions_of(
         mode = state.settings.mode
         untainted = "" if mode == "enforce" else f" ({mode}: no taint)"
         yield Condition(type=kind, message=f"{effect} by {name}, scope {pressure.scope}{untainted}")
+
+
+def _logged(pressure: Pressure | None) -> dict[str, Any]:
+    """What a line of the log says of a pressure: `level` and `why` have their own meaning there."""
+    if pressure is None:
+        return {}
+    return {
+        "scope": pressure.scope,
+        "hard": pressure.hard,
+        "observed": pressure.observed,
+        "threshold": pressure.threshold,
+        "why": pressure.why.rule,
+        "numbers": pressure.why.numbers,
+    }
 
 
 def _figures(pressure: Pressure | None) -> dict[str, Any]:

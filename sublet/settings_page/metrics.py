@@ -12,8 +12,13 @@ from shared import telemetry
 HEAD = """# Metrics
 
 Every process answers `/metrics` on its HTTP port (`http_port`; 8080 in a cluster). `make settings` generates this page
-from `shared/telemetry.py`. No label holds the name of a pod or a tenant, so the number of series is bounded.
+from `shared/telemetry.py`. No label in it holds the name of a pod or a tenant, so the number of series is bounded.
 How to scrape them, rules, alerts and boards: [monitoring.md](monitoring.md).
+
+Beside these, metrics shows its last sample as gauges, a figure that is missing in it has no series: `sublet_node_*`
+(`sublet_node_cpus`, `sublet_node_cpu_usage_cores`, `sublet_node_memory_free_bytes`, …), `sublet_numa_*{numa}`,
+`sublet_pool_*{pool}` (`sublet_pool_cpu_usage_cores`, …), and of at most 256 pods `sublet_pod_*{namespace,pod}`;
+`sublet_pods_left_out` counts pods beyond that. `sublet_sample_age_seconds` says how old they all are.
 
 | metric | type | labels | meaning |
 |---|---|---|---|

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
-from monitoring_rules import GROUPS, ROOT, RULES, queries
+from monitoring_rules import GROUPS, ROOT, RULES, boards, queries
 
 pytestmark = [pytest.mark.monitoring, pytest.mark.timeout(240)]
 PATIENCE_S = 120.0
@@ -120,6 +120,30 @@ def test_what_managers_ask_has_its_series(monitored: Monitored) -> None:
         if "evictions" not in rule["record"]:
             monitored.wait_for(rule["record"])
     monitored.wait_for("max_over_time(sublet:reclaimable_cores:sum[10m]) > 0")
+
+
+NOT_OF_A_NODE = {
+    "bridge_events": "a bridge is started by whoever wants webhooks",
+    "messages_refused": "nobody sends what would be refused",
+    "messages_dropped": "nothing is lost",
+    "event_loop_scheduling": "a simulated machine has no deadline to keep",
+}
+"""What a healthy node alone has no series for."""
+
+
+def test_every_panel_about_nodes_shows_data_but_for_what_a_healthy_node_does_not_have(monitored: Monitored) -> None:
+    monitored.wait_for('sublet_evictions_total{phase="created"} > 0')
+    asked = [expr for board in boards.ALL if board.name != "cluster" for one in board.panels for expr, _ in one.queries]
+    left_out = {part: [expr for expr in asked if part in expr] for part in NOT_OF_A_NODE}
+    assert all(left_out.values()), left_out
+    for expr in asked:
+        if not any(part in expr for part in NOT_OF_A_NODE):
+            monitored.wait_for(expr)
+
+
+def test_batch_work_makes_the_machine_busier(monitored: Monitored) -> None:
+    monitored.wait_for("max_over_time(sublet:utilization_gained:ratio[10m]) > 0.05")
+    monitored.wait_for("sublet:utilization:ratio > sublet:utilization_without_batch:ratio")
 
 
 def test_an_eviction_is_seen(monitored: Monitored) -> None:

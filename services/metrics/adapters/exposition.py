@@ -11,6 +11,7 @@ from prometheus_client import REGISTRY, CollectorRegistry
 from prometheus_client.core import GaugeMetricFamily
 
 from shared.contracts.sample import ContainerReading, NodeSample, PodReading, Pressure
+from shared.core.cpus.cpuset import CpuSet
 
 MOST_PODS = 256
 """More than a kubelet runs on a node by default (110)."""
@@ -58,6 +59,7 @@ class Exposition:
         ages = (((figure,), age_s) for figure, age_s in sample.figure_ages_s.items())
         yield from _families("sublet_figure_age_seconds", ("figure",), ages)
         yield from _levels("sublet_node", (), [((), sample.node_reading)])
+        yield _gauge("sublet_node_cpus", len(CpuSet.parse(sample.node_reading.online_cpus)))
         if sample.node_reading.cpus is not None:
             busy = sample.node_reading.cpus.by_cpu()
             shares = (((str(cpu),), percent / 100) for cpu, percent in busy.items())

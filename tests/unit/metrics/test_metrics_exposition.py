@@ -91,6 +91,7 @@ def test_the_page_has_the_figures_of_the_sample(scrape: Scrape) -> None:
     assert page[("sublet_sample_figures_missing",)] == 2
     assert page[("sublet_figure_age_seconds", ("figure", "load1"))] == 4.0
     assert page[("sublet_node_cpu_usage_cores",)] == 1.5
+    assert page[("sublet_node_cpus",)] == 4
     assert page[("sublet_node_temperature_celsius",)] == 41.5
     cards = {key[1]: value for key, value in page.items() if key[0] == "sublet_node_nic_up"}
     assert cards == {("name", "eth0"): 1, ("name", "eth1.7"): 0}
@@ -107,6 +108,7 @@ def test_the_page_has_the_figures_of_the_sample(scrape: Scrape) -> None:
 def test_what_is_absent_has_no_series(scrape: Scrape) -> None:
     names = {key[0] for key in scrape(sample(pods=(pod("half", 0.5, None), pod("none"))))}
     assert names == {
+        "sublet_node_cpus",
         "sublet_sample_age_seconds",
         "sublet_sample_figures_missing",
         "sublet_sample_sources_failing",

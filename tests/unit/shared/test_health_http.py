@@ -80,6 +80,7 @@ async def test_metrics_are_in_the_text_format_of_prometheus(process: Process) ->
     status, text = await process.get("/metrics")
     assert status == 200
     assert 'sublet_messages_taken_total{message="advice",service="test_http"} 1.0' in text
+    assert "_created" not in text
 
 
 async def test_a_port_that_is_taken_is_named_with_the_way_out(process: Process) -> None:

@@ -63,6 +63,22 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end }}
 {{- end }}
 
+{{- /* Where the pods go that belong to no node: past nodes that are busy, and as `placement` says. */ -}}
+{{- define "sublet.placement" -}}
+{{- with .Values.placement }}
+tolerations: {{- include "sublet.busyNodes" $ | trim | nindent 2 }}
+{{- with .tolerations }}
+{{ toYaml . | indent 2 }}
+{{- end }}
+{{- with .nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with .affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- end }}
+
 {{- define "sublet.pullSecrets" -}}
 {{- with .Values.image.pullSecrets }}
 imagePullSecrets:
