@@ -42,6 +42,7 @@ NAVIGATION: Tree = {
         "State": "docs/state.md",
         "Upgrade and rollback": "docs/upgrading.md",
         "Kinds of nodes": "docs/kubernetes-kinds.md",
+        "Versions of Kubernetes": "docs/kubernetes-versions.md",
         "Quick start on 48 CPUs": "docs/quick-start-transcript.md",
         "The node": {
             "Isolation": "docs/isolation.md",

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from shared.contracts.kube.node_conditions import AGENT_READY
 from shared.contracts.kube.node_properties import AGENT_VERSION
 from sublet.doctor.finding import Checks, Finding, Known, Unknown, counted, ok, problem, some, unchecked, warning
 from sublet.doctor.upgrade.changes import (
@@ -48,15 +49,26 @@ class UpgradeFacts:
 
 
 def running(facts: UpgradeFacts) -> Finding:
-    """Which versions the agents have now: more than one while an upgrade is under way."""
+    """Which versions the running agents have: more than one while an upgrade is under way.
+
+    A node whose agent does not run has none, whatever its object says of the last one.
+    """
     if isinstance(facts.node_objects, Unknown):
         return unchecked(facts.node_objects)
-    found = Counter(_agent_version(one) for one in facts.node_objects)
-    said = ", ".join(f"{version} on {counted(number, 'node')}" for version, number in sorted(found.items()))
-    goal = f"; the chart is {facts.chart.version}"
+    lost = [one for one in facts.node_objects if _agent_is_lost(one)]
+    found = Counter(_agent_version(one) for one in facts.node_objects if one not in lost)
+    bare = found.pop(None, 0)
+    said = [f"{version} on {counted(number, 'node')}" for version, number in sorted(found.items())]
+    said += [f"not running on {counted(len(lost), 'node')}"] if lost else []
+    said += [f"none on {counted(bare, 'node')}"] if bare else []
+    words = f"{', '.join(said) or 'none'}; the chart is {facts.chart.version}"
     if len(found) > 1:
-        return warning(f"agents of several versions: {said}{goal}", "wait for the rollout of daemonset/sublet-node")
-    return ok(f"agents: {said or 'none'}{goal}")
+        return warning(f"agents of several versions: {words}", "wait for the rollout of daemonset/sublet-node")
+    if lost:
+        return warning(
+            f"agents: {words}", "wait for the rollout of daemonset/sublet-node, or: sublet nodes --not-ready"
+        )
+    return ok(f"agents: {words}")
 
 
 def kinds_new(facts: UpgradeFacts) -> Finding:
@@ -131,10 +143,22 @@ def values(facts: UpgradeFacts) -> Finding:
     return ok("; ".join(said))
 
 
-def _agent_version(node_object: Document) -> str:
+def _agent_version(node_object: Document) -> str | None:
+    """Return the version of a node's agent; None: there is no sign of one."""
     listed = (node_object.get("spec") or {}).get("nodeResourceProperties") or ()
     words = {one.get("propertyName"): one.get("propertyValues") or () for one in listed if isinstance(one, dict)}
-    return next((str(word) for word in words.get(AGENT_VERSION, ())), "unknown")
+    said = next((str(word) for word in words.get(AGENT_VERSION, ())), None)
+    return said or ("unknown" if _agent_ready(node_object) == "True" else None)
+
+
+def _agent_is_lost(node_object: Document) -> bool:
+    return _agent_ready(node_object) == "False"
+
+
+def _agent_ready(node_object: Document) -> str | None:
+    """Return the status of the condition in which central says whether a node's agent runs."""
+    rows = (node_object.get("status") or {}).get("conditions") or ()
+    return next((str(one.get("status")) for one in rows if one.get("type") == AGENT_READY), None)
 
 
 UPGRADE_CHECKS: Checks[UpgradeFacts] = {

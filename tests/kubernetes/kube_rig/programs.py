@@ -17,6 +17,8 @@ ETCD, COREDNS, HELM = "v3.6.5", "v1.13.1", "v3.19.0"
 _STAGED = re.sub(r"^v1\.", "v0.", KUBERNETES)
 """The version under which Kubernetes publishes what it develops in folders of its own."""
 _MAJOR, _MINOR, _ = KUBERNETES.removeprefix("v").split(".")
+RESIZES_IN_PLACE = int(_MINOR) >= 33
+"""Whether the API server has `pods/resize`; before that it is an alpha feature, which is off."""
 _VERSION = "k8s.io/component-base/version"
 _COREDNS_MAIN = """\
 package main

@@ -43,9 +43,18 @@ def installed(*change: Callable[[Document], None], **status: Any) -> list[Docume
     return found
 
 
-def node(version: str) -> Document:
+def node(version: str, ready: str | None = None) -> Document:
     named = {"propertyName": "agent_version", "propertyValues": [version]}
-    return {"metadata": {"name": "n"}, "spec": {"nodeResourceProperties": [named]}}
+    conditions = [] if ready is None else [{"type": "AgentReady", "status": ready}]
+    return {
+        "metadata": {"name": "n"},
+        "spec": {"nodeResourceProperties": [named]},
+        "status": {"conditions": conditions},
+    }
+
+
+BARE: Document = {"metadata": {"name": "n"}}
+SILENT_ON_VERSION: Document = {**BARE, "status": {"conditions": [{"type": "AgentReady", "status": "True"}]}}
 
 
 def release(given: Document | None = None, defaults: Document | None = None) -> HelmRelease:
@@ -86,7 +95,12 @@ def test_an_upgrade_that_changes_nothing_is_fine_in_every_check() -> None:
     [
         ("agents", {"node_objects": [node("0.1.0"), node("9.0.0"), node("0.1.0")]}, "warning",
          "0.1.0 on 2 nodes, 9.0.0 on 1 node"),
-        ("agents", {"node_objects": [{"metadata": {"name": "n"}}]}, "ok", "unknown on 1 node"),
+        ("agents", {"node_objects": [node("9.0.0", "True"), node("9.0.0", "False")]}, "warning",
+         "agents: 9.0.0 on 1 node, not running on 1 node"),
+        ("agents", {"node_objects": [node("9.0.0", "True"), node("0.1.0", "False")]}, "warning",
+         "agents: 9.0.0 on 1 node, not running on 1 node"),
+        ("agents", {"node_objects": [node("9.0.0"), BARE]}, "ok", "agents: 9.0.0 on 1 node, none on 1 node"),
+        ("agents", {"node_objects": [SILENT_ON_VERSION]}, "ok", "unknown on 1 node"),
         ("agents", {"node_objects": []}, "ok", "agents: none"),
         ("kinds to come", {"kinds": installed(_lacks_field)}, "warning", f"{CNR} status.conditions"),
         ("kinds to come", {"kinds": installed(_not_served)}, "warning", f"{CNR} v1alpha1"),
