@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
+from services.advisor.core.model.coverage import Coverage
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import CPU_TENANTS, View, total_request_cores
 from services.advisor.core.round.decide import Round, decide
@@ -13,6 +14,7 @@ from services.advisor.settings import PolicyChoice, choose
 from shared.core.copies import copier
 from shared.core.text.did_you_mean import closest
 from shared.errors import BadConfig, Refused
+from sublet.replay.judging.forecasts import Forecasts
 from sublet.replay.row_text import RowText
 from sublet.replay.traces.frames import Trace
 
@@ -51,6 +53,13 @@ class Decider(Protocol):
     def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:
         """The sizes that are in force from now on."""
         ...
+
+
+@runtime_checkable
+class Forecaster(Protocol):
+    """A decider that says how often its forecasts came true."""
+
+    forecasts: Forecasts
 
 
 class Contender(Protocol):
@@ -101,6 +110,8 @@ class _PolicyDecider:
         self._chosen = ConfiguredPolicy(choice.policy, choice.policy_settings)
         self._rules = replace(choice.settings.rules, says_why=False)
         self._round: Round | None = None
+        self.forecasts = Forecasts()
+        self._coverage: Mapping[str, Coverage] = {}
 
     def decide(self, view: View, system_cores: float, now_s: float) -> Sizes:  # noqa: ARG002
         if self._bounds is not None:
@@ -109,6 +120,10 @@ class _PolicyDecider:
             done = self._round = decide(view, now_s, self._chosen, self._rules, self._round)
         except Refused as refusal:
             raise Refused(f"{self._name}: {self._node} at {now_s:g} s: {refusal}", reason=refusal.reason) from refusal
+        if coverage_of := self._choice.policy.coverage:
+            # Of all tenants, or of those of the share pool where there are several.
+            before, self._coverage = self._coverage, coverage_of(done.policy_state)
+            self.forecasts.observe(before, self._coverage)
         if not self._evidence.knows_tenants:
             self._observe(done, view)
         return _sizes(view.bounds.cpus, done)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from services.advisor.core.model.view import View
 from sublet.replay.batch import Batch, BatchRules
-from sublet.replay.contender import Contender, Sizes, with_bounds
+from sublet.replay.contender import Contender, Forecaster, Sizes, with_bounds
 from sublet.replay.judging.regrow import Regrow
 from sublet.replay.judging.seen import TenantQueue, as_seen, without_recorded_waits
 from sublet.replay.judging.total import Curve, ReplayOutcome, ReplayRow, ReplayTotal
@@ -57,6 +57,8 @@ class _Run:
         """The score of the node, when all of its frames were replayed."""
         self.score.count_batch(self._batch)
         self.score.count_regrow(self._regrow)
+        if isinstance(self._decider, Forecaster):
+            self.score.forecasts = self._decider.forecasts
         return self.score
 
     def _judge(self, frame: ReplayFrame, view: View, load: FrameLoad, sizes: Sizes) -> View:

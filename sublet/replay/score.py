@@ -1,10 +1,11 @@
 """The figures by which a contender is judged, counted frame by frame."""
 
-from dataclasses import dataclass, fields
-from typing import Self
+from dataclasses import dataclass, field, fields
+from typing import Any, Self
 
 from sublet.replay.batch import Batch
 from sublet.replay.contender import Sizes
+from sublet.replay.judging.forecasts import Forecasts
 from sublet.replay.judging.regrow import Regrow
 
 # Use is a sum of floating point numbers; a millionth of a core is no violation.
@@ -48,6 +49,7 @@ class Score:
     largest_shortage_cores: float = 0.0
     largest_queue_core_s: float = 0.0
     """The most work of tenants that waited for CPUs."""
+    forecasts: Forecasts = field(default_factory=Forecasts)
 
     def count(self, covers_s: float, cpus: int, wanted_cores: float, sizes: Sizes, batch_cores: float) -> bool:
         """Count the time before a frame, with the sizes that were in force then; True where tenants wanted more."""
@@ -73,9 +75,12 @@ class Score:
 
     def add(self, other: Self) -> None:
         """Add another node's sums."""
-        for field in fields(self):
-            mine, theirs = getattr(self, field.name), getattr(other, field.name)
-            setattr(self, field.name, max(mine, theirs) if field.name in _LARGEST else mine + theirs)
+        self.forecasts.add(other.forecasts)
+        for one in fields(self):
+            if one.name == "forecasts":
+                continue
+            mine, theirs = getattr(self, one.name), getattr(other, one.name)
+            setattr(self, one.name, max(mine, theirs) if one.name in _LARGEST else mine + theirs)
 
     def count_batch(self, batch: Batch) -> None:
         """Set what became of a node's batch pods."""
@@ -86,7 +91,7 @@ class Score:
         """Set how a node's offers came back."""
         self.offer_falls, self.withheld_s = regrow.falls, regrow.withheld_s
 
-    def figures(self, oracle: Self) -> dict[str, float | int | None]:
+    def figures(self, oracle: Self) -> dict[str, Any]:
         """The row of the comparison: units in the names, None where nothing was counted.
 
         Sums over time are among them, so that the rows of several documents can be added up.
@@ -120,6 +125,7 @@ class Score:
             "tenants_core_hours": round(self.tenants_core_s / HOUR_S, 3),
             "room_core_hours": round(self.room_core_s / HOUR_S, 3),
             "machine_core_hours": round(self.machine_core_s / HOUR_S, 3),
+            "forecasts": self.forecasts.figures(),
         }
 
 

@@ -13,6 +13,7 @@ from typing import Generic, Literal, TypeVar, get_args
 
 from pydantic import BaseModel, ConfigDict
 
+from services.advisor.core.model.coverage import Coverage
 from services.advisor.core.model.machine import ShapeName
 from services.advisor.core.model.view import View
 from shared.contracts.envelope import Reason
@@ -43,6 +44,8 @@ class Demand:
     from the offer, which is held steady. None: the margin is not known."""
     common: bool = False
     """Applies the common reserve and pace although the policy owns its own, while it has not learned enough."""
+    may_share: bool = False
+    """Whether CPUs may be shared although the demand is `common`: what is known already speaks for it."""
 
 
 Owner = Literal["common", "own"]
@@ -87,6 +90,8 @@ class Policy(Generic[C, S]):
     """Whether targets of services' profiles (`ContainerView.profile`) go before those of its settings."""
     past: PolicyPast[S] | None = None
     """None: the learned state is lost with each restart of the advisor."""
+    coverage: Callable[[S], Mapping[str, Coverage]] | None = None
+    """How often forecasts of a state came true, by how far they look ahead; None: the policy makes none."""
 
     def __post_init__(self) -> None:
         """Refuse an owner or shape that is none: a policy of a wheel is not read by a type checker.

@@ -19,12 +19,13 @@ from typing import Annotated
 from pydantic import Field
 
 from services.advisor.core.demand.need import pool_need_cores, pool_used_cores, tenants_need, used_cores
+from services.advisor.core.model.coverage import Coverage
 from services.advisor.core.model.reasons import Reasons
 from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicyPast, PolicySettings
-from services.advisor.core.prediction.coverage import SPANS_S, Claim, Coverage
+from services.advisor.core.prediction.coverage import SPANS_S, Claim
 from services.advisor.core.prediction.histogram import CPU_CORES
-from services.advisor.core.prediction.margin import LEAST_CPU_RATIO, Forecast, LearnedMargin, MarginRules
+from services.advisor.core.prediction.margin import Forecast, LearnedMargin, MarginRules
 from services.advisor.core.prediction.peak import Scale
 from services.advisor.core.prediction.stored_margin import margins_of, margins_text
 from services.advisor.policies import canonical
@@ -36,6 +37,13 @@ FULL_RATIO = 0.97
 WANTED_FACTOR = 1.25
 """Factor from use to need for such tenants, so that the pool grows until it no longer limits them."""
 USUAL_FACTOR = 4.0
+YOUNG_FACTORS = (3.0, 4.0)
+"""Factors from which and up to which young tenants are covered more and more where CPUs are shared."""
+YOUNG_RISES, YOUNG_LEFT_RATIO = 2.0, 0.5
+"""That cover: so many times what the need may rise by, for services that start together rise together; at most this
+part of what the tenants leave."""
+RESTLESS_RISES = 2.5
+"""So many rises above the common reserve, three that have faded a little, show that it is not enough for the node."""
 TOO_YOUNG = "tenants observed for less than {:g} s"
 HalfLife = Annotated[float, Field(ge=60, le=30 * 86_400, allow_inf_nan=False)]
 
@@ -56,6 +64,8 @@ class AdaptiveSettings(PolicySettings):
     for young tenants, a factor above the default also applies to its demand and reserve."""
     min_margin_cores: Annotated[float, Field(ge=0, le=1e6, allow_inf_nan=False)] = 1.0
     """Least margin in cores, at most an eighth of the CPUs; a factor below 1 reduces it."""
+    min_margin_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
+    """Least margin in percent of the CPUs, whatever was learned and whatever the factor."""
     cold_start_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 600.0
     """Seconds for which tenants must be observed before the margin is used; canonical decides until then."""
     max_miss_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
@@ -70,6 +80,7 @@ class AdaptiveSettings(PolicySettings):
             rise_half_life_s=self.rise_half_life_s,
             factor=self.margin_factor,
             least_cores=self.min_margin_cores,
+            least_percent=self.min_margin_percent,
         )
 
 
@@ -111,6 +122,7 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
     asked = need.asked_cores
     if cold or distrusted:
         why = TOO_YOUNG.format(settings.cold_start_s) if cold else "too many needs rose above the forecast"
+        by_rule = replace(by_rule, may_share=cold and not idle and _is_restless(state, view, settings))
         return state, _canonical(by_rule, why, lambda: _numbers(state, forecast, asked))
     what = "no shared tenant: what was usual" if idle else "what is expected"
     rule = f"adaptive: {what} + learned margin, at least what is used now"
@@ -127,7 +139,7 @@ def _beside(state: LearnedMargin, by_rule: Demand, view: View, settings: Adaptiv
     """
     now, cpus, lines = by_rule.now_cores or 0.0, view.bounds.cpus, state.lines
     asked = now - lines.need_cores
-    least = min(settings.min_margin_cores, LEAST_CPU_RATIO * cpus) * min(1.0, settings.margin_factor)
+    least = settings.rules.least_margin_cores(cpus)
     cores = max(now, min(max(lines.bound_cores, lines.need_cores + least), cpus) + asked)
     return replace(by_rule, cores=cores, why=Reasons(lambda: _line_reasons(state, settings, asked)))
 
@@ -135,16 +147,42 @@ def _beside(state: LearnedMargin, by_rule: Demand, view: View, settings: Adaptiv
 def _young_beside(state: LearnedMargin, by_rule: Demand, view: View, settings: AdaptiveSettings) -> Demand:
     """The same while tenants are young: what canonical keeps above the need counts as often as usual caution is taken.
 
+    Where CPUs are shared by choice it counts once at most, and beside it what services that rise together may want.
     Who takes more risk than usual waits for no canonical: then what is known already counts beside that.
     """
-    now, reserve = by_rule.now_cores or 0.0, view.region_reserve_cores
+    now, reserve, shares = by_rule.now_cores or 0.0, view.region_reserve_cores, view.bounds.shares_cpus
     caution = settings.margin_factor / USUAL_FACTOR
-    by_caution = now + caution * (max(by_rule.cores, now - reserve) + reserve - now)
-    if caution >= 1:
+    canonical_cores = max(by_rule.cores, now - reserve) + reserve - now
+    by_caution = now + (min(1.0, caution) if shares else caution) * canonical_cores
+    if shares:
+        by_caution = max(by_caution, min(now + _cover_cores(state, now, view, settings), view.bounds.cpus))
+    elif caution >= 1:
         cautious = replace(by_rule, cores=max(0.0, max(by_caution, now) - reserve), now_cores=None)
         return _canonical(cautious, TOO_YOUNG.format(settings.cold_start_s), lambda: _line_numbers(state))
     learned = _beside(state, by_rule, view, settings)
-    return replace(learned, cores=max(by_caution, learned.cores))
+    cores = max(by_caution, learned.cores)
+    rule = f"adaptive: {TOO_YOUNG.format(settings.cold_start_s)}: at least what is kept for young ones"
+    numbers = {"observed_s": round(state.learned_s, 3), "young_cores": round(by_caution, 6)}
+    why = Reasons(lambda: (Reason(rule=rule, numbers=numbers), *learned.why))
+    return replace(learned, cores=cores, why=why)
+
+
+def _cover_cores(state: LearnedMargin, now_cores: float, view: View, settings: AdaptiveSettings) -> float:
+    """What is kept above the need of young tenants, by the caution that is taken."""
+    first, last = YOUNG_FACTORS
+    part = min(1.0, max(0.0, (settings.margin_factor - first) / (last - first)))
+    left = max(0.0, view.bounds.cpus - now_cores)
+    return part * min(YOUNG_LEFT_RATIO * left, YOUNG_RISES * state.lines.rise_cores)
+
+
+def _is_restless(state: LearnedMargin, view: View, settings: AdaptiveSettings) -> bool:
+    """Whether young tenants need not wait for the end of the cold start before CPUs may be shared.
+
+    The usual factor begins as Katalyst does, for as long as its reserve is seen to be enough.
+    """
+    if settings.margin_factor != USUAL_FACTOR:
+        return True
+    return state.rises.weight_above(view.region_reserve_cores, CPU_CORES) >= RESTLESS_RISES
 
 
 def _line_reasons(state: LearnedMargin, settings: AdaptiveSettings, asked_cores: float) -> list[Reason]:
@@ -228,6 +266,12 @@ def _canonical(by_rule: Demand, why: str, numbers: Callable[[], Mapping[str, flo
     return replace(by_rule, why=reasons, common=True)
 
 
+def coverage_of(state: LearnedMargin) -> dict[str, Coverage]:
+    """Return how often the need kept within the claimed rise, by time span."""
+    spans = (f"{span_s:g} s" for span_s in SPANS_S)
+    return {"a round": state.coverage} | dict(zip(spans, [one.coverage for one in state.horizons], strict=True))
+
+
 POLICY = Policy(
     name="adaptive",
     settings=AdaptiveSettings,
@@ -237,4 +281,5 @@ POLICY = Policy(
     pace="own",
     shape="shared",
     past=PolicyPast(margins_text, margins_of),
+    coverage=coverage_of,
 )

@@ -17,8 +17,11 @@ from sublet.replay.peers import PEERS
 
 MAX_ROWS = 256
 COMMON_SWEEP = "reserve_cores=0|1|2|3|4|6|8|12"
-OWN_SWEEPS = {"margin_factor": "margin_factor=0.05|0.25|0.5|1|1.5|2|2.5|3|3.5|4|4.5|5|6|8"}
-"""Of a policy that owns its reserve, by the setting of its own that takes the reserve's place."""
+OWN_SWEEPS: Mapping[str, str] = {
+    "margin_factor": "0.05|0.5|2.5|3.25|3.5|4|4.25|4.5|4.75|5|5.5|9",
+    "min_margin_percent": "0|4|5|8|10|15|24|30",
+}
+"""Of a policy that owns its reserve: values of the settings that take the reserve's place, learned or fixed."""
 PEER_SWEEPS: Mapping[str, str] = {
     "katalyst": "reserve=0|1|2|3|4|6|8|12",
     "koordinator": "suppress=65|80|85|90|95,reclaim=60|75|85|90|95",
@@ -72,7 +75,7 @@ def _sweep_of_policy(text: str) -> str:
 
 def own_sweep(settings: type[PolicySettings]) -> str:
     """The sweep of a policy that owns its reserve; none where it has no setting that is known to be its margin."""
-    return next((sweep for key, sweep in OWN_SWEEPS.items() if key in settings.model_fields), "")
+    return ",".join(f"{key}={values}" for key, values in OWN_SWEEPS.items() if key in settings.model_fields)
 
 
 def _family(option: str, text: str, usual: str) -> Family:

@@ -68,7 +68,24 @@ def table(found: dict[str, Any]) -> str:
     """The document as columns, below what was replayed."""
     header = ["policy", *(title for title, _, _ in COLUMNS)]
     rows = ([row["name"], *(cell(row[key], digits) for _, key, digits in COLUMNS)] for row in found["rows"])
-    return "\n".join([*headlines(found), "", columns(header, rows, right=range(1, len(header)))])
+    return "\n".join([*headlines(found), "", columns(header, rows, right=range(1, len(header))), *_forecasts(found)])
+
+
+def _forecasts(found: dict[str, Any]) -> list[str]:
+    """How often forecasts came true, as columns; nothing where no row makes any."""
+    header = ["forecast of", "the need rises no further within", "cases", "claimed %", "covered %"]
+    rows = [
+        [
+            row["name"],
+            one["within"],
+            str(one["cases"]),
+            cell(one["claimed_percent"], 1),
+            cell(one["covered_percent"], 1),
+        ]
+        for row in found["rows"]
+        for one in row["forecasts"]
+    ]
+    return ["", columns(header, rows, right=range(2, len(header)))] if rows else []
 
 
 def cell(value: float | None, digits: int) -> str:

@@ -1,6 +1,7 @@
 """The policy `adaptive` where CPUs are shared: which bound holds, for whom canonical decides, and what is a margin."""
 
 import math
+from dataclasses import replace
 from random import Random
 
 import pytest
@@ -11,7 +12,7 @@ from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.policy import Demand
 from services.advisor.core.prediction.margin import LearnedMargin
-from services.advisor.policies.adaptive import POLICY, AdaptiveSettings
+from services.advisor.policies.adaptive import POLICY, YOUNG_FACTORS, AdaptiveSettings
 
 GIB = 1 << 30
 SETTINGS = AdaptiveSettings()
@@ -19,6 +20,8 @@ ROUND_S = 2.0
 HOUR = round(3600 / ROUND_S)
 BESIDE = Bounds.of(48, smt=True, shape="shared")
 """Tenants may run on every CPU."""
+SMALL = Bounds.of(6, smt=True)
+"""They may as well, for there are too few for pools of their own."""
 
 
 def lived(
@@ -72,13 +75,70 @@ def test_twice_the_node_has_twice_the_demand_beside_shared_cpus_as_well() -> Non
         pytest.param(2.0, 5.0 + 5.25 / 2, False, id="a risk that is taken waits for nobody"),
     ],
 )
-def test_young_tenants_have_canonicals_margin_as_often_as_usual_caution_is_taken(
+def test_young_tenants_of_a_small_node_have_canonicals_margin_as_often_as_usual_caution_is_taken(
     factor: float, cores: float, common: bool
 ) -> None:
-    _, cold = lived([5.0] * 250, settings=AdaptiveSettings(margin_factor=factor))
+    _, cold = lived([5.0] * 250, bounds=SMALL, settings=AdaptiveSettings(margin_factor=factor))
     assert cold.cores == pytest.approx(cores)
     assert cold.common == common
     assert (cold.now_cores is None) == common, "what is canonical's is offered as canonical's is"
+
+
+@pytest.mark.parametrize(("factor", "part"), [(2.0, 0.5), (4.0, 1.0), (8.0, 1.0)])
+def test_young_tenants_beside_shared_cpus_have_canonicals_margin_once_at_most(factor: float, part: float) -> None:
+    _, cold = lived([5.0] * 250, settings=AdaptiveSettings(margin_factor=factor))
+    assert cold.cores >= 5.0 + part * 5.25
+    assert not cold.common
+    assert cold.now_cores == 5.0, "the rest is a margin, and is not taken from the offer"
+
+
+def test_young_tenants_are_covered_against_rising_together_by_the_caution_that_is_taken() -> None:
+    past = noise(250, 10.0, 8.0)
+    state, bold = lived(past, settings=AdaptiveSettings(margin_factor=YOUNG_FACTORS[0]))
+    assert bold.cores == max(state.lines.bound_cores, 10.0 + 0.75 * 6.5), "what is known, and three quarters of usual"
+    state, cautious = lived(past, settings=AdaptiveSettings(margin_factor=YOUNG_FACTORS[1]))
+    now = state.lines.need_cores
+    assert cautious.cores == pytest.approx(now + min(2 * state.lines.rise_cores, (48.0 - now) / 2))
+    assert cautious.cores > state.lines.bound_cores
+    young = next(reason for reason in cautious.why if "kept for young ones" in reason.rule)
+    assert young.numbers["young_cores"] == pytest.approx(cautious.cores)
+    # Once they are known, that is over.
+    state, known = lived([10.0], replace(state, learned_s=SETTINGS.cold_start_s), 502.0)
+    assert known.cores == state.lines.bound_cores
+
+
+@pytest.mark.parametrize("percent", [0.0, 25.0])
+@pytest.mark.parametrize("bounds", [BESIDE, SMALL, Bounds.of(48, smt=True)], ids=["shared", "small", "apart"])
+def test_a_least_margin_in_percent_holds_for_whatever_was_learned_and_whatever_the_factor(
+    percent: float, bounds: Bounds
+) -> None:
+    settings = AdaptiveSettings(margin_factor=0.0, min_margin_percent=percent)
+    _, demand = lived([3.0] * HOUR, bounds=bounds, settings=settings)
+    assert demand.cores == pytest.approx(3.0 + percent * bounds.cpus / 100, abs=0.2)
+
+
+def apart(rises: int, factor: float, height: float = 8.0) -> Demand:
+    """The demand for young tenants with pools of their own, after so many rises."""
+    needs = ([5.0] * 20 + [5.0 + height]) * rises + [5.0] * 20
+    return lived(needs, bounds=Bounds.of(48, smt=True), settings=AdaptiveSettings(margin_factor=factor))[1]
+
+
+@pytest.mark.parametrize(
+    ("rises", "factor", "height", "may_share"),
+    [
+        pytest.param(2, 4.0, 8.0, False, id="usual: the reserve was too small twice"),
+        pytest.param(3, 4.0, 8.0, True, id="usual: thrice"),
+        pytest.param(9, 4.0, 3.0, False, id="usual: the reserve is enough for these"),
+        pytest.param(0, 5.0, 8.0, True, id="another factor does not begin as Katalyst does"),
+        pytest.param(0, 3.0, 8.0, True, id="a lower one neither"),
+    ],
+)
+def test_young_tenants_may_share_cpus_once_canonicals_reserve_is_seen_not_to_be_enough(
+    rises: int, factor: float, height: float, may_share: bool
+) -> None:
+    demand = apart(rises, factor, height)
+    assert demand.common, "as long as pools are apart canonical decides"
+    assert demand.may_share == may_share
 
 
 def test_noise_of_three_times_the_height_is_learned_beside_shared_cpus_within_a_half_life() -> None:

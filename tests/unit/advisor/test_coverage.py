@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
-from services.advisor.core.prediction.coverage import MAX_GAP_S, Claim, Coverage, Horizon, HorizonRules, claim_of
+from services.advisor.core.model.coverage import Coverage, newest_case
+from services.advisor.core.prediction.coverage import MAX_GAP_S, Claim, Horizon, HorizonRules, claim_of
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 
 RULES = HorizonRules(percentile=95.0, half_life_s=10_000.0)
@@ -27,6 +28,17 @@ def rises(*cores: float) -> Histogram:
     for rise in cores:
         found = found.add(CPU_CORES.index(rise), 1.0, 0.0)
     return found
+
+
+@given(st.lists(st.tuples(st.floats(0.1, 0.99), st.booleans(), st.floats(0, 3)), min_size=1, max_size=30))
+def test_the_newest_case_is_read_from_what_was_known_before_and_after(cases: list[tuple[float, bool, float]]) -> None:
+    coverage = Coverage()
+    for claimed, covered, aged in cases:
+        before, coverage = coverage, coverage.observe(claimed, covered, aged)
+        case = present(newest_case(before, coverage))
+        assert case.claimed_ratio == pytest.approx(claimed)
+        assert case.is_covered == covered
+    assert newest_case(coverage, coverage) is None
 
 
 def test_without_rises_nothing_is_claimed() -> None:

@@ -53,6 +53,13 @@ def true_percentile(samples: list[tuple[float, float, float]], percentile: float
     raise AssertionError(samples)
 
 
+def test_the_weight_above_is_of_what_certainly_lies_above() -> None:
+    histogram = filled([(1.0, 2.0, 0.0), (4.2, 1.0, 0.0), (5.0, 1.0, 0.0), (9.0, 3.0, 1.0)])
+    assert histogram.weight_above(4.2, CPU_CORES) == 0.5 + 3.0, "the fifth core, half forgotten, and the ninth"
+    assert histogram.weight_above(3.5, CPU_CORES) == 4.0
+    assert histogram.weight_above(1024.0, CPU_CORES) == 0.0
+
+
 samples = st.lists(st.tuples(values, st.floats(0.1, 60), st.floats(0, 0.5)), min_size=1, max_size=40)
 
 

@@ -14,10 +14,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
+from services.advisor.core.model.coverage import Coverage
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.observation.sample_view import view_of
 from services.advisor.core.policy import PolicyPast
-from services.advisor.core.prediction.coverage import SPANS_S, Coverage, Horizon
+from services.advisor.core.prediction.coverage import SPANS_S, Horizon
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 from services.advisor.core.prediction.margin import LearnedMargin
 from services.advisor.core.prediction.peak import Peak

@@ -65,8 +65,8 @@ def test_what_qrm_says_changes_the_shape_once_and_back_at_most(told: list[bool |
         assert shapes[-1] == "partitioned", "who refused once is not believed before the next start"
 
 
-def evidence_of_a_round(make: MakeSample, pods: tuple[Any, ...], policy: Any, cold_start_s: float = 0.0) -> bool:
-    settings = policy.settings(**({"cold_start_s": cold_start_s} if policy is adaptive.POLICY else {}))
+def evidence_of_a_round(make: MakeSample, pods: tuple[Any, ...], policy: Any, **given: float) -> bool:
+    settings = policy.settings(**({"cold_start_s": 0.0, **given} if policy is adaptive.POLICY else {}))
     view = view_of(make(*pods), Bounds.of(48, smt=True))
     done = decide(view, 0.0, ConfiguredPolicy(policy, settings), SizingRules(), None)
     return ShapeEvidence().with_round(done, view, adaptive.POLICY).knows_tenants
@@ -76,6 +76,7 @@ def test_tenants_are_known_once_the_policy_itself_has_decided_for_some(sample: M
     web = (pod("web", cpu_usage_cores=2.0),)
     assert evidence_of_a_round(sample, web, adaptive.POLICY)
     assert not evidence_of_a_round(sample, web, adaptive.POLICY, cold_start_s=600), "canonical decided for it"
+    assert evidence_of_a_round(sample, web, adaptive.POLICY, cold_start_s=600, margin_factor=5), "it may share them"
     assert not evidence_of_a_round(sample, web, canonical.POLICY), "another policy stood in"
     assert not evidence_of_a_round(sample, (), adaptive.POLICY), "an empty node says nothing of tenants to come"
 

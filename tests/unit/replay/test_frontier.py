@@ -62,7 +62,11 @@ def test_a_policy_that_owns_its_reserve_is_swept_over_its_margin() -> None:
         margin_factor: float = 4.0
 
     assert own_sweep(Margin).startswith("margin_factor=")
+    assert "," not in own_sweep(Margin)
     assert own_sweep(PolicySettings) == ""
+    (adaptive, *_) = families_of(["adaptive"], ["oracle"])
+    assert "margin_factor=4,min_margin_percent=0" in adaptive.settings.values(), "as it is by default"
+    assert "margin_factor=0.05,min_margin_percent=15" in adaptive.settings.values(), "a fixed part of the machine"
 
 
 @pytest.mark.parametrize(

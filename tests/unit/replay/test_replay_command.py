@@ -118,9 +118,23 @@ def test_every_policy_is_compared_and_says_the_same_in_every_process() -> None:
     )
     assert first.stdout == again.stdout
     lines = first.stdout.decode().splitlines()
-    assert [line.split()[0] for line in lines[4:]] == ["static", *known_policies(), "katalyst"]
+    assert [line.split()[0] for line in lines[4 : lines.index("", 4)]] == ["static", *known_policies(), "katalyst"]
     assert first.stdout.decode().startswith(GOLDEN)
     assert re.search(rb"\d+ times real time", first.stderr)
+
+
+def test_what_a_policy_claimed_stands_below_the_table_beside_what_came_true(run: Run) -> None:
+    known = run(SHIPPED, "--policy", "adaptive", "--policy", "canonical").stdout.splitlines()
+    told = [re.split(r"  +", line) for line in known[known.index("", 4) + 1 :]]
+    assert [row[:2] for row in told[1:]] == [["adaptive", span] for span in ("a round", "10 s", "60 s", "300 s")]
+    rows = json.loads(run(SHIPPED, "--policy", "adaptive", "--policy", "canonical", "-o", "json").stdout)["rows"]
+    forecasts = {row["name"]: row["forecasts"] for row in rows}
+    assert forecasts["canonical"] == forecasts["static"] == []
+    assert [row[2:] for row in told[1:]] == [
+        [str(one["cases"]), f"{one['claimed_percent']:.1f}", f"{one['covered_percent']:.1f}"]
+        for one in forecasts["adaptive"]
+    ]
+    assert "forecast" not in run(SHIPPED, "--policy", "canonical").stdout.lower(), "canonical makes none"
 
 
 def test_the_page_is_the_same_every_time_and_draws_every_row(run: Run, tmp_path: Path) -> None:

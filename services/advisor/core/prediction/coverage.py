@@ -10,6 +10,7 @@ Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 import math
 from dataclasses import dataclass, field
 
+from services.advisor.core.model.coverage import Coverage
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 
 SPANS_S = (10.0, 60.0, 300.0)
@@ -35,30 +36,6 @@ def claim_of(rises: Histogram, percentile: float) -> Claim:
         return Claim()
     below = math.fsum(weight for index, weight in rises.weights.items() if index <= bucket)
     return Claim(CPU_CORES.ends[bucket], below / (1 + math.fsum(rises.weights.values())))
-
-
-@dataclass(frozen=True, slots=True)
-class Coverage:
-    """What was claimed and what came true, with the newest cases weighing most; sums of weights."""
-
-    cases: float = 0.0
-    claimed: float = 0.0
-    covered: float = 0.0
-
-    def observe(self, claimed_ratio: float, is_covered: bool, aged_half_lives: float) -> "Coverage":
-        """With one more case."""
-        kept = 2.0**-aged_half_lives
-        return Coverage(kept * self.cases + 1, kept * self.claimed + claimed_ratio, kept * self.covered + is_covered)
-
-    @property
-    def claimed_ratio(self) -> float | None:
-        """Part of the cases that were claimed to be covered; None without any."""
-        return self.claimed / self.cases if self.cases else None
-
-    @property
-    def covered_ratio(self) -> float | None:
-        """Part of the cases that were."""
-        return self.covered / self.cases if self.cases else None
 
 
 @dataclass(frozen=True, slots=True)

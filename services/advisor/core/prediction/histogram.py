@@ -58,6 +58,11 @@ class Histogram:
             return Histogram(weights)
         return Histogram({index: weight for index, weight in weights.items() if weight >= least})
 
+    def weight_above(self, value: float, buckets: Buckets) -> float:
+        """The weight of what certainly lies above a value."""
+        bucket = buckets.index(value)
+        return math.fsum([weight for index, weight in self.weights.items() if index > bucket])
+
     def bucket_at(self, percentile: float) -> int | None:
         """Return the lowest bucket up to which `percentile` percent of the weight lie; None without samples."""
         goal = math.fsum(self.weights.values()) * percentile / 100

@@ -16,7 +16,8 @@ Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 import math
 from dataclasses import dataclass, field
 
-from services.advisor.core.prediction.coverage import MAX_GAP_S, SPANS_S, Coverage, Horizon, HorizonRules, claim_of
+from services.advisor.core.model.coverage import Coverage
+from services.advisor.core.prediction.coverage import MAX_GAP_S, SPANS_S, Horizon, HorizonRules, claim_of
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 from services.advisor.core.prediction.peak import Peak, Scale
 from services.advisor.core.prediction.rise_lines import LineRules, RiseLines
@@ -53,6 +54,14 @@ class MarginRules:
     rise_half_life_s: float
     factor: float
     least_cores: float
+    least_percent: float = 0.0
+    """Of the machine; unlike `least_cores` not reduced by a factor below 1."""
+
+    def least_margin_cores(self, cpus: int) -> float:
+        """Return the least margin on a machine of so many CPUs."""
+        # A factor below 1 takes a risk on purpose: the least margin must not undo it.
+        least = min(self.least_cores, LEAST_CPU_RATIO * cpus) * min(1.0, self.factor)
+        return max(least, self.least_percent * cpus / 100)
 
     @property
     def claimed_misses(self) -> float:
@@ -147,9 +156,7 @@ class LearnedMargin:
         guessed = GUESSED_NEED_RATIO * expected + GUESSED_CPU_RATIO * cpus
         learned = rules.factor * known * widened * (rise + excess)
         margin = learned + rules.factor * (1 - known) * guessed
-        # A factor below 1 takes a risk on purpose: the least margin must not undo it.
-        least = min(rules.least_cores, LEAST_CPU_RATIO * cpus)
-        margin = max(least * min(1.0, rules.factor), margin)
+        margin = max(rules.least_margin_cores(cpus), margin)
         spans = rules.horizons
         horizons = tuple(
             [

@@ -65,6 +65,8 @@ class RiseLines:
     at_s: float | None = None
     """When the last need was seen; None: what follows is no rise of it."""
     bound_cores: float = 0.0
+    rise_cores: float = 0.0
+    """By how much the need itself may rise, however far it lies from the mean."""
 
     def observe(self, need_cores: float, now_s: float, cpus: int, rules: LineRules) -> "RiseLines":
         """The state after one more need, with the bound of the next one."""
@@ -76,7 +78,9 @@ class RiseLines:
         above = need_cores - mean
         bound = min([mean + part * above + reach for part, reach in zip(LINES, reaches, strict=True)])
         bound = max(bound, need_cores + LEAST_RISE_RATIO * reaches[0])
-        return RiseLines(counted.tails, counted.total, counted.scale, mean, mean_s, need_cores, now_s, bound)
+        return RiseLines(
+            counted.tails, counted.total, counted.scale, mean, mean_s, need_cores, now_s, bound, reaches[0]
+        )
 
     def _passed_s(self, now_s: float) -> float | None:
         """Time since the last need; None after a silence, or where the clock went back."""

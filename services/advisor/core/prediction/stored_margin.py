@@ -10,7 +10,8 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from services.advisor.core.prediction.coverage import SPANS_S, Coverage, Horizon
+from services.advisor.core.model.coverage import Coverage
+from services.advisor.core.prediction.coverage import SPANS_S, Horizon
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 from services.advisor.core.prediction.margin import LearnedMargin
 from services.advisor.core.prediction.peak import Peak

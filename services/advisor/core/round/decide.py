@@ -283,6 +283,7 @@ class _RoundBuilder:
             # The strictest: a quota is of all reclaimed pods together, whichever region asked for it.
             reclaim_quota_cores=min(quotas, default=None),
             common=share.common,
+            may_share=share.may_share,
         )
 
 

@@ -26,7 +26,8 @@ class ShapeEvidence:
     idle_class: bool | None = None
     """Whether the kernel has an idle class, as qrm says; None: qrm has not said."""
     knows_tenants: bool = False
-    """Whether the policy has decided a round with tenants, neither canonical for it nor the common reserve."""
+    """Whether the policy has decided a round with tenants, neither canonical for it nor the common reserve, or
+    said that what it knows of them speaks for sharing (`Demand.may_share`)."""
 
     def with_idle_class(self, idle_class: bool | None) -> "ShapeEvidence":
         """With what an allocation says. A refusal stays until the next start: the shape must not go to and fro."""
@@ -36,7 +37,9 @@ class ShapeEvidence:
 
     def with_round(self, done: Round, view: View, policy: Policy[Any, Any]) -> "ShapeEvidence":
         """With what a round of the chosen policy says of its knowledge."""
-        if self.knows_tenants or not view.fresh or done.policy != policy.name or done.demand.common:
+        if self.knows_tenants or not view.fresh or done.policy != policy.name:
+            return self
+        if done.demand.common and not done.demand.may_share:
             return self
         # An empty node says nothing of the tenants to come.
         return replace(self, knows_tenants=True) if view.of("shared_cores") else self
