@@ -1,6 +1,7 @@
 """Errors of the command line's parser in the uniform format: option, value, what is expected, where to read more."""
 
 import re
+import shlex
 from collections.abc import Iterable
 from typing import Any
 
@@ -37,8 +38,15 @@ def _problem(error: Any) -> str:
     if needs := re.fullmatch(r"Option '(.+)' requires an argument\.", message):
         return f"{needs[1]} wants a value"
     if extra := re.match(r"Got unexpected extra argument(?:\(s\)|s)? \((.*)\)", message, re.DOTALL):
-        return f"{_quoted(extra[1])} is one word too many for this command"
+        return f"{_quoted(extra[1])} is one word too many for this command{_as_file(error, extra[1])}"
     return message.strip().rstrip(".")
+
+
+def _as_file(error: Any, words: str) -> str:
+    """How to name a file to a command that reads one, for whoever has typed its name alone."""
+    context = getattr(error, "ctx", None)
+    reads_files = context is not None and any("-f" in one.opts and not one.is_flag for one in context.command.params)
+    return f": a file is named by -f {shlex.quote(words)}" if reads_files and words.isprintable() else ""
 
 
 def _bad_value(error: Any) -> str:
