@@ -89,7 +89,7 @@ test-attacks: rig-kubernetes  ## what tenants, nodes, logins, local users, opera
 	$(BIN)/python -m pytest -m kubernetes tests/attacks
 
 test-attacks-scale: $(STAMP)  ## a million events of one hostile node of three, 20 000 heartbeats a second for a minute; 10 min; ATTACK_EVENTS=100000 for fewer
-	ATTACK_EVENTS=$(or $(ATTACK_EVENTS),1000000) ATTACK_HEARTBEATS_S=$(or $(ATTACK_HEARTBEATS_S),60) \
+	PYTEST_DEBUG_TEMPROOT=$(MEMORY) ATTACK_EVENTS=$(or $(ATTACK_EVENTS),1000000) ATTACK_HEARTBEATS_S=$(or $(ATTACK_HEARTBEATS_S),60) \
 		$(BIN)/python -m pytest -n0 -s -m attack tests/attacks/scale
 
 test-cluster: rig-kubernetes  ## both of the above on one cluster: five minutes less than one after the other

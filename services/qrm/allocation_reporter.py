@@ -79,7 +79,9 @@ class AllocationReporter:
         elif done.mode == "enforce":
             self._offered = offered(advice, len(reclaim_cpus), limit, at_floor=done.decision.stage == "floor")
         # A group left to a foreign writer is no problem of the pass, but not what was asked for either.
-        as_wanted = not done.outcome.problems and not self._groups.foreign(now_s)
+        # A group that is still being made may have every CPU, and its pool with it: that is not what was asked for.
+        wider = bool(done.outcome.pending) and not reclaim_cpus <= arrangement.pools.get(RECLAIM, CpuSet())
+        as_wanted = not (done.outcome.problems or wider or self._groups.foreign(now_s))
         allocation = self._wire.stamp(
             Allocation,
             based_on=(*advice.based_on, advice.ref) if advice else (),

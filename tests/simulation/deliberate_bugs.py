@@ -161,7 +161,12 @@ def _any_gate(verdict_of: Callable[[str], str]) -> Sequence[Any]:
     def make(judge: Any) -> Any:
         return lambda self, boot, seq, now_s: verdict_of(judge(self, boot, seq, now_s))
 
-    return [_wrapped(NewestGate, "judge", make)]
+    return [_wrapped(NewestGate, "judge", make), *_any_age()]
+
+
+def _any_age() -> Sequence[Any]:
+    """Central asks neither numbers nor the clock in a node's lease how old a heartbeat is."""
+    return [patch.object(NodeObserver, "sent_ago_s", lambda *_args: None)]
 
 
 def _judged(change: Callable[[Any], Any]) -> Sequence[Any]:
@@ -264,9 +269,7 @@ MUTATIONS: dict[str, Bug] = {
     "replayed messages are taken": Bug(
         "P1", lambda: _any_gate(lambda found: "new" if found in ("replayed", "stale") else found)
     ),
-    "heartbeats of the past are news to a new central": Bug(
-        "P1", lambda: [patch.object(NodeObserver, "sent_ago_s", lambda *_args: None)]
-    ),
+    "heartbeats of the past are news to a new central": Bug("P1", _any_age),
     "an old pressure is evidence": Bug(
         "rule 1, P1", lambda: [patch.object(Detectors, "evidence", lambda *_args: "for")]
     ),

@@ -76,7 +76,7 @@ def cuts(held: Held, sample: Sequence[Weighed]) -> tuple[Cut, ...]:
     heavy = []
     for node, weight in sorted(weights.items()):
         level = held.level * weight / weights.total()
-        # A single node cannot hold more than its share at the cost of others: then the oldest go.
-        if level > share and len(weights) > 1:
+        # Also where the sample shows one node alone: others may be too few to be in it, and lose nothing by that.
+        if level > share:
             heavy.append(Cut(node, int(held.messages * counts[node] / len(sample) * share / level)))
     return tuple(heavy) or (Cut("", int(held.messages * ROOM / held.level)),)
