@@ -201,8 +201,7 @@ class QrmApp:
         await self._quotas.step(self._inventory.pods, self._settings.quota_burst.rules(), enforces=mode == "enforce")
         with telemetry.span("qrm.apply", {"stage": decision.stage, "mode": mode}):
             outcome, extra = self._act(decision, mode, now_s)
-        if outcome.pending:
-            self._verify_at_s = now_s + self._settings.poll_s
+        self._verify_at_s = now_s + (self._settings.poll_s if outcome.pending else self._settings.period_s)
         if not self._ports.groups.unrecorded:
             self._conditions.set("FormerValuesRefused", "")
         if fresh is not None and self._is_active(fresh):
