@@ -200,7 +200,7 @@ def setup_tracing(service: str, node: str, endpoint: str | None) -> None:
     except ImportError as error:
         raise Unfit(
             f"otlp_endpoint is {endpoint!r}, but {error.name} is not installed: "
-            "pip install 'sublet[trace]', or unset otlp_endpoint",
+            "pip install 'sublet[trace]' (an image: deploy/trace.Dockerfile), or unset otlp_endpoint",
             reason="no_tracing",
         ) from error
     about = {"service.name": f"sublet-{service}", "service.version": BUILD.version, "host.name": node}

@@ -106,3 +106,16 @@ def test_an_image_says_where_it_comes_from() -> None:
     assert "\nUSER 10001:10001\n" in text
     assert set(re.findall(r"^FROM runtime AS (\S+)$", text, re.MULTILINE)) == set(TARGETS)
     assert text.endswith("\nFROM all\n"), "who names no target gets everything"
+
+
+def test_what_tracing_brings_beside_the_image_does_not_contradict_it() -> None:
+    """`deploy/trace.Dockerfile` puts its packages before those of the image."""
+    pins = {
+        name: dict(re.findall(r"^([a-z0-9._-]+)==(\S+)", (ROOT / f"requirements/{name}.txt").read_text(), re.MULTILINE))
+        for name in ("run", "kube", "trace")
+    }
+    both = [package for package in pins["trace"] if package in pins["run"] | pins["kube"]]
+    assert {"idna", "typing-extensions"} <= set(both)
+    assert {package: pins["trace"][package] for package in both} == {
+        package: (pins["run"] | pins["kube"])[package] for package in both
+    }
