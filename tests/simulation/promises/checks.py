@@ -45,7 +45,10 @@ class Checks(EvictionPromises, NodePromises):
         for machine in self.world.machines.values():
             self.in_order(machine)
         for uid, (at_s, who, pod) in sorted(self.kills.items()):
-            told = [event for events in self.facts.values() for event in events if event.pod_uid == uid]
+            tries = [events for events in self.facts.values() if events[0].pod_uid == uid]
+            # An earlier try may have failed in all honour: of that which has sent the pod away the end must be told.
+            which = [events for events in tries if any(event.phase == "created" for event in events)] or tries
+            told = [event for events in which for event in events]
             last = [event for event in told if event.phase in ("succeeded", "failed")]
             if len(last) != 1:
                 phases = [event.phase for event in told]
