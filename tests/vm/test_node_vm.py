@@ -33,6 +33,7 @@ from kube_rig.tutorial import (
     taints,
 )
 from node_rig.cluster import BESIDE, GuestCluster, running
+from node_rig.disturbances import Pair
 from node_rig.root import build_disks
 from node_rig.walk import OFFER_LIMIT_S, TAINT_LIMIT_S, Walk
 from rig.build import VM
@@ -214,3 +215,40 @@ def test_load_above_the_pools_cpus_taints_and_above_the_hard_threshold_its_large
     assert walk.sublet.pods() == {name: uid for name, uid in before.items() if name != BUSY}
     if request.session.testsfailed == 0:
         PAGE.write_text(walk.page())
+
+
+@pytest.fixture(scope="module")
+def pair(walk: Walk) -> Pair:
+    """The tutorial's two pods beside each other, with its figures."""
+    third = quick_start_pod(RECLAIMED)
+    third["metadata"]["name"] = "reclaimed-third-pod"
+    pair = Pair(walk, SHARED, RECLAIMED, third)
+    pair.begin([quick_start_pod(SHARED), quick_start_pod(RECLAIMED)])
+    return pair
+
+
+@pytest.mark.parametrize("unit", ["kubelet", "containerd"])
+def test_what_is_killed_below_the_pods_costs_none_of_them_anything(pair: Pair, unit: str) -> None:
+    before = pair.running()
+    pair.kill(unit)
+    pair.is_well(f"{unit} killed")
+    pair.end_third()
+    assert pair.running() == before
+
+
+def test_with_swap_on_the_node_offers_the_same_and_batch_pods_get_none_of_it(pair: Pair) -> None:
+    before = pair.running()
+    pair.turn_swap_on()
+    pair.is_well("swap on")
+    swap = {name: pair.walk.of_group(name, "memory.swap.max") for name in (RECLAIMED, pair.third["metadata"]["name"])}
+    pair.end_third()
+    assert pair.running() == before
+    assert set(swap.values()) == {"0"}, swap
+
+
+def test_after_a_reboot_the_pods_run_again_with_their_sets_and_nobody_was_evicted(pair: Pair) -> None:
+    before = pair.running()
+    pair.reboot()
+    pair.is_well("rebooted")
+    pair.end_third()
+    assert {name: life.uid for name, life in pair.running().items()} == {n: life.uid for n, life in before.items()}
