@@ -5,6 +5,7 @@ import contextlib
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import nats
 from bus_rights_rig import PASSWORD, ChartServer, Hub, free_port, hub_server, running
@@ -12,6 +13,7 @@ from present import present
 from until_met import until_met
 
 from shared.adapters.nats.bus import NatsBus
+from shared.adapters.nats.embedded import server as embedded_server
 from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
 from shared.errors import Unavailable
 
@@ -137,9 +139,20 @@ class HubOfThree:
             route.cut()
 
 
+def _started_by(server: ChartServer, program: Path) -> None:
+    """Have a server started by a program that puts it where its disk is."""
+    start = server.start
+
+    def started() -> None:
+        with patch.object(embedded_server, "find_binary", lambda: program):
+            start()
+
+    server.start = started  # type: ignore[method-assign]
+
+
 @contextlib.asynccontextmanager
-async def hub_of_three(folder: Path) -> AsyncIterator[HubOfThree]:
-    """Up, with streams on all three."""
+async def hub_of_three(folder: Path, programs: Mapping[str, Path] | None = None) -> AsyncIterator[HubOfThree]:
+    """Up, with streams on all three; `programs` start the servers of these names."""
     ports = {name: free_port() for name in NAMES}
     routes = {(here, there): Route(free_port(), ports[there]) for here in NAMES for there in NAMES if here != there}
     servers = {}
@@ -150,6 +163,8 @@ async def hub_of_three(folder: Path) -> AsyncIterator[HubOfThree]:
         replaced = {"0.0.0.0:6222": f"127.0.0.1:{ports[name]}", "no_advertise: true": f"no_advertise: true\n{NOWHERE}"}
         servers[name] = hub_server(folder / name, env, replaced)
         servers[name].overlay = "ha"
+        if programs and name in programs:
+            _started_by(servers[name], programs[name])
     hub = HubOfThree(servers, routes)
     await hub.heal()
     try:
