@@ -10,6 +10,7 @@ import pytest
 from sublet.replay.batch import BatchRules
 from sublet.replay.contender import policy_of
 from sublet.replay.generate import write
+from sublet.replay.peers import peer_of
 from sublet.replay.run import replay
 from sublet.replay.traces.frames import Trace
 from sublet.replay.traces.loaders import all_traces
@@ -39,8 +40,8 @@ def test_on_the_shipped_recording_it_offers_more_than_canonical_at_no_more_viola
         assert adaptive["violation_ppm"] <= canonical["violation_ppm"]
         assert adaptive["evictions"] < canonical["evictions"]
         assert adaptive["goodput_core_hours"] >= 1.5 * canonical["goodput_core_hours"]
-    # The second half of its 20 minutes has shared CPUs.
-    assert default["evictions"] < apart["evictions"]
+    # It shares CPUs after the third spike above the reserve: before that it evicts as on separate ones.
+    assert default["evictions"] <= apart["evictions"] / 2
     assert default["offered_percent"] >= apart["offered_percent"] + 10
 
 
@@ -78,3 +79,20 @@ def test_on_a_public_day_it_keeps_its_bounds(day: str) -> None:
     assert beside["violation_ppm"] <= 30
     assert beside["evictions"] <= 12
     assert beside["goodput_core_hours"] >= found["goodput_core_hours"] >= canonical["goodput_core_hours"]
+
+
+@pytest.mark.parametrize("percent", [15, 28])
+def test_a_fixed_threshold_of_koordinators_is_one_of_its_settings(percent: int) -> None:
+    """Nothing learned and a least margin in percent: as much can run at as few violations, with fewer evictions."""
+    made = BytesIO()
+    write(made, 101, HOUR_S)
+    made.seek(0)
+    peer = peer_of("koordinator", "peer", {"suppress": 100 - percent, "reclaim": 100})
+    mine = policy_of(f"adaptive=mine:shape=shared,cold_start_s=0,margin_factor=0,min_margin_percent={percent}")
+    outcome = replay([read_recording("seed-101", made)], [mine, peer], BatchRules())
+    found, theirs = [row.score.figures(outcome.oracle) for row in outcome.rows]
+    # The peer rounds its CPUs up, and counts the system's use; both are a CPU at most.
+    assert found["oracle_percent"] == pytest.approx(theirs["oracle_percent"], abs=100 / 40)
+    assert found["violation_ppm"] == pytest.approx(theirs["violation_ppm"], rel=0.25, abs=50)
+    assert found["evictions"] <= theirs["evictions"]
+    assert found["goodput_core_hours"] >= theirs["goodput_core_hours"] * 0.99
