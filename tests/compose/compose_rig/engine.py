@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from rig.packages import SUITE, RigMissing, find_mirror, run
+from rig.packages import SUITE, RigMissing, find_mirror, run, unpack
 from rig_parts import Say, until
 
 from compose_rig.parts import client_folder
@@ -148,6 +148,22 @@ def base_image(engine: Engine, cache: Path, say: Say) -> str:
             run(["tar", "-C", tree, "-cf", packed, "."])
             changes = [word for name, value in _image_settings().items() for word in ("-c", f"ENV {name}={value}")]
             engine.docker("import", *changes, packed, image)
+    return image
+
+
+def prometheus_image(engine: Engine, cache: Path, base: str, say: Say) -> str:
+    """The name of an image with Debian's Prometheus, made where it is not there yet.
+
+    Raises:
+        RigMissing: Debian cannot be had.
+    """
+    image = f"sublet/prometheus:{base.rpartition(':')[2]}"
+    if not engine.docker("images", "--quiet", image):
+        say("making the image of Prometheus")
+        with tempfile.TemporaryDirectory(prefix=".prometheus-", dir=cache) as place:
+            unpack(["prometheus"], Path(place) / "package")
+            (Path(place) / "Dockerfile").write_text(f"FROM {base}\nCOPY package/usr/bin/prometheus /usr/bin/\n")
+            engine.docker("build", "--quiet", "--tag", image, place)
     return image
 
 

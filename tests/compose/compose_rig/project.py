@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import socket
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -20,6 +21,7 @@ FOLDER = PROJECT / "deploy/compose"
 NAME = "sublet-test"
 RESTART_LIMIT_S = 60.0
 _FILES = [str(FOLDER / "docker-compose.yaml"), str(HERE / "engine.yaml")]
+_CLIENT = str(HERE / "docker")
 _LABEL = f"label=com.docker.compose.project={NAME}"
 _LEDGER = """
 import json, pathlib
@@ -33,7 +35,8 @@ def environment(engine: Engine, base: str) -> Mapping[str, str]:
     """What compose has to find in the environment of this process, since testcontainers hands that on as it is."""
     client = {"DOCKER_HOST": engine.address, "DOCKER_CONFIG": str(client_folder())}
     project = {"COMPOSE_PROJECT_NAME": NAME, "COMPOSE_REMOVE_ORPHANS": "1", "BASE": base, "SUBLET_IMAGE": "sublet:test"}
-    return client | project | {name: str(_free_port()) for name in ("NATS_PORT", "NATS_HTTP_PORT")}
+    project["BUILD_OPTIONS"] = "--network host"  # the engine has no bridge for builds
+    return client | project | {name: str(_free_port()) for name in ("NATS_PORT", "NATS_HTTP_PORT", "PROMETHEUS_PORT")}
 
 
 @dataclass(frozen=True)
@@ -45,9 +48,14 @@ class Project:
     """
 
     engine: Engine
-    compose: DockerCompose = field(
-        default_factory=partial(DockerCompose, FOLDER, _FILES, docker_command_path=str(HERE / "docker"))
-    )
+    compose: DockerCompose = field(default_factory=partial(DockerCompose, FOLDER, _FILES, docker_command_path=_CLIENT))
+
+    @classmethod
+    def with_more(cls, engine: Engine, *, profile: str = "", env_file: str = "") -> "Project":
+        """The project with a profile, or with a file of its folder that chooses one."""
+        profiles, files = [profile] if profile else None, [".env", env_file] if env_file else None
+        more = DockerCompose(FOLDER, _FILES, docker_command_path=_CLIENT, profiles=profiles, env_file=files)
+        return cls(engine, more)
 
     @property
     def nats_url(self) -> str:
@@ -60,9 +68,11 @@ class Project:
         self.engine.docker("image", "prune", "--force")
         self.engine.docker("builder", "prune", "--force", "--keep-storage", "1GB")
 
-    def up(self) -> None:
-        """Start what does not run, and wait until everything is healthy."""
+    def up(self) -> float:
+        """Start what does not run, and wait until everything is healthy; the seconds that took."""
+        began_s = time.monotonic()
         self.compose.start()
+        return time.monotonic() - began_s
 
     def down(self) -> None:
         """Remove containers, network and volumes."""
