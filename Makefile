@@ -9,7 +9,7 @@ MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-tracing test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-attacks-scale test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-tracing test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-compose-brief test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-attacks-scale test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -71,6 +71,9 @@ test-vm-kubelet: rig-vm rig-kubernetes  ## a whole node of 48 emulated CPUs: sys
 
 test-compose: rig-compose  ## deploy/compose on a container engine of its own; as root on Debian 12, the first time takes 6 min more
 	$(BIN)/python -m pytest -m compose tests/compose
+
+test-compose-brief: rig-compose  ## the same without the images that are built twice, the package on a bare machine, and what profiles start
+	$(BIN)/python -m pytest -m compose tests/compose/test_compose.py
 
 test-kubernetes: rig-kubernetes  ## a real control plane and a real kubelet; as root on Debian 12, the first time takes 15 min more; KUBERNETES=v1.30.4 for an older one
 	$(BIN)/python -m pytest -m kubernetes tests/kubernetes
