@@ -220,18 +220,24 @@ def tracing() -> bool:
     return _tracer is not None
 
 
-@contextlib.contextmanager
-def span(name: str, attributes: Attributes | None = None, *, parent: str = "") -> Iterator[None]:
-    """A span around one step of a decision; costs one comparison while tracing is off.
+_NO_SPAN = contextlib.nullcontext()
+
+
+def span(
+    name: str, attributes: Attributes | None = None, *, parent: str = ""
+) -> contextlib.AbstractContextManager[None]:
+    """A span around one step of a decision; while tracing is off always the same object, which does nothing.
 
     Args:
         name: service and step.
         attributes: what it works on.
         parent: `traceparent` of the message that led to this step; counts where no span of this process is open.
     """
-    if _tracer is None:
-        yield
-        return
+    return _NO_SPAN if _tracer is None else _open_span(name, attributes, parent)
+
+
+@contextlib.contextmanager
+def _open_span(name: str, attributes: Attributes | None, parent: str) -> Iterator[None]:
     from opentelemetry.trace import INVALID_SPAN, get_current_span
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
