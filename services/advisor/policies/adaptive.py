@@ -45,6 +45,7 @@ part of what the tenants leave."""
 RESTLESS_RISES = 2.5
 """So many rises above the common reserve, three that have faded a little, show that it is not enough for the node."""
 TOO_YOUNG = "tenants observed for less than {:g} s"
+LOOKS_AHEAD = ("a round", *(f"{span_s:g} s" for span_s in SPANS_S))
 HalfLife = Annotated[float, Field(ge=60, le=30 * 86_400, allow_inf_nan=False)]
 
 
@@ -268,8 +269,7 @@ def _canonical(by_rule: Demand, why: str, numbers: Callable[[], Mapping[str, flo
 
 def coverage_of(state: LearnedMargin) -> dict[str, Coverage]:
     """Return how often the need kept within the claimed rise, by time span."""
-    spans = (f"{span_s:g} s" for span_s in SPANS_S)
-    return {"a round": state.coverage} | dict(zip(spans, [one.coverage for one in state.horizons], strict=True))
+    return dict(zip(LOOKS_AHEAD, (state.coverage, *[one.coverage for one in state.horizons]), strict=True))
 
 
 POLICY = Policy(
