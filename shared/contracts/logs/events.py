@@ -106,7 +106,7 @@ LOG_EVENTS: Mapping[str, str] = {
     "pauses.changed": "The evictor heard other pauses of the cluster or of its pool than before.",
     "pauses.not_kept": "The pauses of the cluster could not be kept for the evictor's next life.",
     "pauses.published": "Central published which pools are paused.",
-    "pauses.refused": "The pauses of the cluster cannot be read; the last good ones stay.",
+    "pauses.refused": "The pauses of the cluster cannot be read: the node is paused until they can.",
     "plugin.failed": "An eviction plugin raised; it counts as calm.",
     "plugin.no_outlook": "An eviction plugin cannot say whom it would evict.",
     "pod.cpus_not_written": "The CPUs of a pod could not be written into its annotation.",

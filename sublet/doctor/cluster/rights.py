@@ -101,6 +101,7 @@ GIVEN: Mapping[str, tuple[_Given, ...]] = {
         ("coordination.k8s.io", "leases", "create", OWN, ""),
         ("coordination.k8s.io", "leases", "get patch update", OWN, "sublet-central"),
         ("coordination.k8s.io", "leases", _READ, NODE_LEASES, ""),
+        (CORE, "configmaps", _READ, OWN, "sublet-pauses"),
         ("authentication.k8s.io", "tokenreviews", "create", "", ""),
     ),
     "sublet-events": (("events.k8s.io", "events", "create", "", ""),),

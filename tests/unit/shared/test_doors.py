@@ -23,6 +23,7 @@ DOORS = {
     "shared/contracts/envelope.py": "state messages: bounded, typed",
     "services/metrics/core/counters.py": "lines that perf prints: bounded, no figure if one cannot be read",
     "shared/contracts/bus/stored.py": "intents and events of the streams, compared with their subjects",
+    "shared/contracts/cluster/pauses.py": "pauses of operators and central's entry: what is unreadable pauses",
     "shared/core/pods/cpu_binding.py": "annotations on a pod's CPUs: what is required and unreadable is a refusal",
     "services/reporter/core/node_capacity.py": "annotations of the Node, each not there if it cannot be read",
     "services/reporter/core/node_strategy.py": "what the Node says of its own colocation, as configured if it cannot",
