@@ -3,12 +3,15 @@
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
+from fixture_types import Virtual
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "trees"))
 
 from kernel_trees import KernelTree
+from metrics_world import Scene, Story, running
 
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
@@ -44,3 +47,17 @@ def make_pod() -> Callable[..., Pod]:
         )
 
     return make
+
+
+@pytest.fixture
+def scene(virtual: Virtual) -> Scene:
+    """Run a test's story over a running service in virtual time."""
+
+    def play(story: Story, settings: dict[str, Any] | None = None) -> None:
+        async def whole() -> None:
+            async with running(settings) as service:
+                await story(service)
+
+        virtual(whole())
+
+    return play

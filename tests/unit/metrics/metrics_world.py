@@ -2,7 +2,7 @@
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Any
 
 from services.metrics.adapters.tripwire import UNSEEN_NS
@@ -164,3 +164,8 @@ async def running(settings: dict[str, Any] | None = None) -> AsyncIterator[Servi
         with contextlib.suppress(asyncio.CancelledError):
             await task
         await service.app.close()
+
+
+Story = Callable[[Service], Awaitable[None]]
+Scene = Callable[..., None]
+"""Plays a story over a running service in virtual time."""
