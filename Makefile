@@ -9,7 +9,7 @@ MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-tracing test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-compose-brief test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-attacks-scale test-cluster rigs rig-vm rig-compose rig-kubernetes verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-tracing test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-compose-brief test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-attacks-scale test-cluster rigs rig-vm rig-compose rig-kubernetes rig-collector verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -105,7 +105,7 @@ WITHOUT_CLUSTER = "attack and not kubernetes"
 ATTACKS_WITHOUT_CLUSTER = $(BIN)/python -m pytest -n auto --maxprocesses 8 --no-loadscope-reorder -m $(WITHOUT_CLUSTER) \
 		--ignore tests/attacks/login tests/attacks && $(BIN)/python -m pytest -n0 -m $(WITHOUT_CLUSTER) tests/attacks/login
 
-rigs: rig-vm rig-compose rig-kubernetes  ## build what the three above need and keep it, without a test
+rigs: rig-vm rig-compose rig-kubernetes rig-collector  ## build what the tests on real parts need and keep it, without a test
 
 rig-vm: $(STAMP)
 	PYTHONPATH=tests:tests/vm $(BIN)/python -m rig
@@ -129,9 +129,11 @@ test-monitoring: $(STAMP)  ## alerts by promtool, every query of rules and board
 		apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends prometheus >/dev/null; }
 	$(BIN)/python -m pytest -m monitoring -n0 tests/monitoring
 
-test-tracing: $(STAMP)   ## one trace through the processes of a node, received by a real OpenTelemetry Collector; needs Go, the first time 2 min more
-	PYTHONPATH=tests:tests/tracing:tests/vm $(BIN)/python -m collector_rig
+test-tracing: rig-collector  ## one trace through the processes of a node, received by a real OpenTelemetry Collector; needs Go, the first time 2 min more
 	$(BIN)/python -m pytest -m tracing -n0 tests/tracing
+
+rig-collector: $(STAMP)
+	PYTHONPATH=tests:tests/tracing:tests/vm $(BIN)/python -m collector_rig
 
 test-consumers: $(STAMP) ## build and run the example subscribers, each in its language, through restarts; without Go, Node or Java that one is skipped
 	$(BIN)/python -m pytest -m consumers tests/consumers
