@@ -29,6 +29,11 @@ def by_name(text: str) -> dict[tuple[str, str, str], Document]:
     return {(d["kind"], d["metadata"].get("namespace", ""), d["metadata"]["name"]): d for d in found}
 
 
+def hook_of(document: Document) -> str:
+    """When Helm applies it by itself; "" where it is part of what is installed."""
+    return str((document["metadata"].get("annotations") or {}).get("helm.sh/hook", ""))
+
+
 def helm_template(cluster: Cluster, *words: str) -> str:
     return str(render.template(str(cluster.programs["helm"]), *words))
 
@@ -58,14 +63,18 @@ def test_kustomize_and_helm_render_the_same(cluster: Cluster, overlay: str) -> N
     ours = by_name(cluster.kubectl("kustomize", str(K8S / "overlays" / overlay)))
     namespace = ("Namespace", "", "sublet-system")
     secret = ("Secret", "sublet-system", "sublet-bus")
-    hooks = {key for key, d in chart.items() if "helm.sh/hook" in (d["metadata"].get("annotations") or {})}
+    hooks = {key: hook for key, d in chart.items() if (hook := hook_of(d))}
     extra = {namespace, secret} if overlay == "demo" else {namespace}
     assert {key: d for key, d in chart.items() if key not in hooks} == {
         key: d for key, d in ours.items() if key not in extra
     }
-    check = {(kind, "sublet-system", "sublet-check") for kind in ("ConfigMap", "Job")}
-    assert check <= hooks
-    assert hooks - check == by_name(cluster.kubectl("kustomize", str(K8S / "uninstall"))).keys() - {namespace}
+    assert {key for key, hook in hooks.items() if hook == "pre-install,pre-upgrade"} == {
+        (kind, "sublet-system", "sublet-check") for kind in ("ConfigMap", "Job")
+    }
+    assert {name for (_, _, name), hook in hooks.items() if hook == "test"} == {"sublet-test"}
+    uninstall = by_name(cluster.kubectl("kustomize", str(K8S / "uninstall"))).keys() - {namespace}
+    assert {key for key, hook in hooks.items() if hook == "post-delete"} == uninstall
+    assert set(hooks.values()) == {"pre-install,pre-upgrade", "test", "post-delete"}
 
 
 @pytest.mark.parametrize("overlay", render.OVERLAYS)
