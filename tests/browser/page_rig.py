@@ -4,9 +4,10 @@ import json
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
+
+from rig_parts import until
 
 from shared.adapters.nats.embedded.server import NatsServer
 
@@ -46,7 +47,4 @@ class LivePage:
 
 def wait_for(condition: Callable[[], object], what: str) -> None:
     """Wait until it holds, and fail by name where it does not."""
-    until_s = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < until_s, f"{what} did not come within {PATIENCE_S:.0f} s"
-        time.sleep(0.1)
+    until(condition, PATIENCE_S, what)

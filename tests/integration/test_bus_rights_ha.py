@@ -1,6 +1,7 @@
 """Three hubs as the overlay `ha` configures them: streams and configuration on all three, and leaves at any of them."""
 
 import asyncio
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 from bus_rights_rig import PASSWORD, ChartServer, Hub, Leaf, at_the_hub, free_port, hub_server, running
 from central_rig import central_on
 from present import present
+from until_met import until_met
 
 from shared.adapters.clock import SystemClock
 from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
@@ -38,15 +40,12 @@ async def replicas(url: str) -> dict[str, int]:
 
 
 async def _until_all_have(url: str, wanted: int) -> None:
-    async with asyncio.timeout(60):
-        while True:
-            try:
-                found = await replicas(url)
-            except nats.errors.Error:
-                found = {}
-            if found == dict.fromkeys(ALL, wanted):
-                return
-            await asyncio.sleep(0.1)
+    async def have() -> bool:
+        with contextlib.suppress(nats.errors.Error):
+            return await replicas(url) == dict.fromkeys(ALL, wanted)
+        return False
+
+    await until_met(have, 60)
 
 
 @pytest.mark.slow

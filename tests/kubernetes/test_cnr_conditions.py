@@ -16,6 +16,7 @@ import pytest
 import yaml
 from central_rig import central_on
 from kube_rig.cluster import Cluster
+from until_met import until_met
 
 from services.central.app import CentralApp
 from services.central.core.objects.nodes import NODE_LEASES, node_of
@@ -203,9 +204,7 @@ async def scene(kinds: Cluster) -> AsyncIterator[Scene]:
 async def until(holds: Callable[[], Any]) -> None:
     """Ask until the answer is true; the last one is told where it never is."""
     try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not await holds():
-                await asyncio.sleep(0.1)
+        await until_met(holds, PATIENCE_S)
     except TimeoutError:
         raise AssertionError(f"not within {PATIENCE_S:g} s") from None
 

@@ -33,7 +33,7 @@ QUIET_MILLIS, GREEDY_MILLIS = 100, 300
 EACH_BYTES, FIRST_BYTES = 64 * MIB, 256 * MIB
 TAKE_MORE = """
 until test -e /tmp/go; do sleep 0.2; done
-exec python3 -c "held = bytearray(200 << 20); import time; time.sleep(3600)"
+exec python3 -c "held = bytearray(200 << 20); import signal; signal.pause()"
 """
 
 Document = dict[str, Any]
