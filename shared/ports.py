@@ -196,6 +196,7 @@ class PodSource(Protocol):
 
 
 Outcome = Literal["accepted", "gone", "wait", "refused", "failed", "unknown"]
+Document = Mapping[str, object]
 Check = Callable[[], None]
 Standing = Literal["running", "terminating", "gone", "unknown"]
 
@@ -228,8 +229,8 @@ class EvictionActuator(Protocol):
 class NodeWriter(Protocol):
     """Where the reporter writes the node's objects: a file on one host, the API server in a cluster."""
 
-    async def write(self, document: Mapping[str, object]) -> None:
-        """Replace the node's object (CNR form) as a whole.
+    async def write(self, document: Document, latest: Callable[[], Document] | None = None) -> None:
+        """Replace the node's object (CNR form) as a whole; `latest` makes it anew for later requests of one write.
 
         Raises:
             Unavailable: it could not be written; the last one stays.

@@ -55,6 +55,7 @@ CONFIG_REFUSED_REVISION = Gauge(
 HEARTBEATS_BEHIND = Gauge(
     "sublet_central_heartbeats_behind_seconds", "How late central reads what nodes send, by its own probe behind them."
 )
+UNHEARD_SHARDS = Gauge("sublet_central_unheard_shards", "Shards of the heartbeats that no central hears.")
 CONFIG_NODES = Gauge("sublet_central_config_nodes", "Nodes by what became of the newest configuration.", ["state"])
 CONFIG_REFUSED = Counter("sublet_config_refused_total", "Dynamic configurations refused.", ["service"])
 

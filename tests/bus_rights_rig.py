@@ -10,6 +10,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import secrets
 import shutil
 import socket
@@ -58,6 +59,18 @@ def configuration(file: str, overlay: str = "demo") -> str:
     """`hub.conf` or `leaf.conf`."""
     found = [d for d in documents(overlay) if d["kind"] == "ConfigMap" and d["metadata"]["name"] == "sublet-bus"]
     return str(found[0]["data"][file])
+
+
+def divided(shards: int) -> dict[str, str]:
+    """What stands in the chart's `hub.conf` where it divides the heartbeats, by what stands there else."""
+    text = (RENDERED / "chart/templates/bus/config.yaml").read_text()
+    inline = re.compile(r"\{\{ if gt \(int \.Values\.central\.shards\) 1 \}\}(.*?)\{\{ end \}\}")
+    lines = [line.strip() for line in text.splitlines() if inline.search(line)]
+    changed = {inline.sub("", line): inline.sub(r"\1", line) for line in lines}
+    mapped = re.search(r"mappings: \{ \{\{ printf `(.*)` \(int \.Values\.central\.shards\) \}\} \}", text)
+    assert mapped is not None
+    assert len(changed) == 2
+    return {**changed, "NODES {": f"NODES {{\n        mappings: {{ {mapped[1] % shards} }}"}
 
 
 def leaf_script() -> str:

@@ -35,8 +35,11 @@ def rows_of(report: FleetReport) -> list[Row]:
         Row(f"verdict on a silent node after it was due, {nodes} nodes, p50 / p99", f"{delays} s",
             len(report.verdicts_s), "-"),
         Row(f"wrong verdicts, {nodes} nodes", wrong, nodes, "0 false, 0 missed"),
-        Row(f"configuration on all of {nodes} nodes; known to central",
-            f"{report.configured_s or 0:.1f} s; {report.acknowledged_s or 0:.1f} s", nodes, configured),
+        Row(f"configuration told to all of {nodes} nodes; on all of them; known to central",
+            f"{report.told_s or 0:.1f} s; {report.configured_s or 0:.1f} s; {report.acknowledged_s or 0:.1f} s", nodes,
+            configured),
+        Row(f"CPU of {nodes} simulated nodes, one process, to read it", f"{report.configure_cpu_s or 0:.1f} s", nodes,
+            "-"),
         Row(f"all of {nodes} nodes heard again after all servers were killed; central's CPU for it",
             f"{report.reconnected_s or 0:.1f} s; {report.storm_cpu_s or 0:.2f} s", nodes, reconnected),
     ]  # fmt: skip

@@ -46,7 +46,7 @@ HEARD = MessageBounds(max_bytes=1 << 20, period_s=10.0, per_s=1e6, burst=1_000_0
 class NoWriter:
     """Writes the node's object nowhere."""
 
-    async def write(self, document: Mapping[str, Any]) -> None:
+    async def write(self, document: Mapping[str, Any], _latest: object = None) -> None:
         """Take it."""
 
 

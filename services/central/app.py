@@ -6,13 +6,15 @@ Only central creates streams and writes the bucket.
 
 import asyncio
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import structlog
 
 from services.central.config.global_config import GlobalConfig
 from services.central.core.heartbeats.config_tally import ConfigTally, tally
+from services.central.core.heartbeats.ears import ROUND_S
 from services.central.core.heartbeats.heartbeat_rate import (
     CONFIG_NEWS_BURST,
     CONFIG_NEWS_PER_S,
@@ -22,10 +24,10 @@ from services.central.core.heartbeats.heartbeat_rate import (
     MOST_NODES,
     NodeRate,
 )
+from services.central.core.heartbeats.listening import BusProbe
 from services.central.core.heartbeats.readiness import (
     NODE_STATES,
     Assessment,
-    BusProbe,
     Heard,
     Ledger,
     assess,
@@ -33,18 +35,21 @@ from services.central.core.heartbeats.readiness import (
     reconcile,
     record,
 )
+from services.central.core.heartbeats.rounds import take_told
 from services.central.core.lost_nodes.guards import Places
 from services.central.core.objects.nodes import NodeSeen
+from services.central.hearing.shards import ShardedHearing
 from services.central.ports.app import CentralPorts
 from services.central.settings import NAME, CentralSettings
 from shared import telemetry
 from shared.app import Context
-from shared.contracts.bus.subjects import probe_subject, state_subject
+from shared.contracts.bus.subjects import probe_subject, shard_of, state_subject
+from shared.contracts.cluster.heard import HeardNodes
 from shared.contracts.ids import node_token
 from shared.contracts.readiness import Readiness, ServiceHealth
 from shared.core.log_limit import LogLimit
 from shared.errors import Refused, Unavailable
-from shared.ports import Received, Subscription
+from shared.ports import Bus, Received, Subscription
 from shared.settings import check, merge
 from shared.wire import SAID_CHARACTERS
 
@@ -71,9 +76,14 @@ class CentralApp:
         self._ledger: Ledger = {}
         self._heartbeats = NodeRate(HEARTBEATS_PER_S, HEARTBEAT_BURST)
         self._log_limit = LogLimit()
+        # Looked up once, for it is counted thousands of times a second.
+        self._taken = telemetry.TAKEN.labels(NAME, Readiness.kind)
         self._config_news = NodeRate(CONFIG_NEWS_PER_S, CONFIG_NEWS_BURST)
         self._probe = BusProbe()
         self._hearing = asyncio.Event()
+        # Read at the start alone: the hub's part of it is configuration of its own.
+        shards = settings.shards
+        self._shards = ShardedHearing(context.wire, shards, self._hear_node) if shards > 1 else None
         self._probe_numbers, self._probes_sent = itertools.count(), dict[bytes, float]()
         self._behind_s = 0.0
         """How late central reads what nodes send, by the newest probe that came back."""
@@ -94,6 +104,8 @@ class CentralApp:
             group.create_task(self._configure_forever())
             group.create_task(self._probe_forever())
             group.create_task(self._assess_forever())
+            if self._shards is not None:
+                group.create_task(self._share_forever(self._shards))
             if self._cluster is not None:
                 group.create_task(self._cluster.run(self._begin_to_lead))
             if self._logins is not None:
@@ -108,13 +120,26 @@ class CentralApp:
         Raises:
             Unavailable: that connection is closed permanently; the process ends, and its parent restarts it.
         """
-        bus = self._wire.bus if self._heartbeat_bus is None else await self._heartbeat_bus.get()
+        bus = await self._bus_of_heartbeats()
+        # With shards as well: what a hub does not divide (yet) comes here, to all.
         self._subscriptions += [
             await bus.subscribe(state_subject(Readiness, "*"), self._hear_node),
             await bus.subscribe(probe_subject(self._wire.boot_id), self._hear_probe),
         ]
+        if self._shards is not None:
+            self._subscriptions.append(await self._shards.listen(bus, self._take_told))
         self._hearing.set()
         raise Unavailable(f"the connection for heartbeats is closed: {await bus.wait_closed()}", reason="closed")
+
+    async def _bus_of_heartbeats(self) -> Bus:
+        return self._wire.bus if self._heartbeat_bus is None else await self._heartbeat_bus.get()
+
+    async def _share_forever(self, shards: ShardedHearing) -> None:
+        await self._hearing.wait()
+        bus = await self._bus_of_heartbeats()
+        while True:
+            await shards.round(bus, self._probe, self._settings.rules)
+            await self._clock.sleep(ROUND_S)
 
     @property
     def _leading(self) -> bool:
@@ -150,12 +175,29 @@ class CentralApp:
                 log.warning("message.refused", subject=received.subject, reason=refusal.reason,
                             why=str(refusal)[:SAID_CHARACTERS], held_back=held_back)  # fmt: skip
             return
-        telemetry.TAKEN.labels(NAME, Readiness.kind).inc()
-        self._heard_at = now_s
+        self._taken.inc()
+        self._heard_at, heartbeat = now_s, self._ledger[readiness.node]
+        if self._shards is not None:
+            heartbeat.shard = shard_of(received.subject)
+            self._shards.hear(readiness, heartbeat)
         # Only then is there anything for a pass: a thousand heartbeats a second say nothing new.
-        news = before is None or before.applied != self._ledger[readiness.node].applied
-        if self._cluster is not None and news and self._config_news.admit(token, now_s):
+        if before is None or before.applied != heartbeat.applied:
+            self._wake(token, now_s)
+
+    def _take_told(self, said: HeardNodes, now_s: float) -> None:
+        """Take what another central has heard of nodes."""
+        for node, applied in take_told(self._ledger, said, now_s, lambda *what: self._too_old_s(*what) is not None):
+            if applied:
+                self._wake(node_token(node), now_s)
+
+    def _wake(self, token: str, now_s: float) -> None:
+        if self._cluster is not None and self._config_news.admit(token, now_s):
             self._cluster.wake()
+
+    def _too_old_s(self, node: str, sent_at: datetime) -> float | None:
+        """How long ago a node sent something, where that is longer than a node that is heard may be silent."""
+        sent_ago_s = self._cluster.sent_ago_s(node, sent_at) if self._cluster is not None else None
+        return sent_ago_s if sent_ago_s is not None and sent_ago_s > self._settings.rules.late_s else None
 
     def _refuse_old(self, readiness: Readiness) -> None:
         """Refuse a heartbeat that says nothing of the present: a central that has just started knows no number of an
@@ -164,12 +206,11 @@ class CentralApp:
         Raises:
             Refused: it was sent longer ago than a node that is heard may be silent.
         """
-        sent_ago_s = self._cluster.sent_ago_s(readiness) if self._cluster is not None else None
-        late_s = self._settings.rules.late_s
-        if sent_ago_s is not None and sent_ago_s > late_s:
+        sent_ago_s = self._too_old_s(readiness.node, readiness.sent_at)
+        if sent_ago_s is not None:
             raise Refused(
                 f"readiness {readiness.node} {readiness.boot_id}/{readiness.seq} was sent {sent_ago_s:.0f} s ago by "
-                f"its node's clock, at most {late_s:g} s; sent again by somebody, or late",
+                f"its node's clock, at most {self._settings.rules.late_s:g} s; sent again by somebody, or late",
                 reason="old",
             )
 
@@ -196,7 +237,9 @@ class CentralApp:
                 del self._probes_sent[next(iter(self._probes_sent))]
             # Under this run's id, because another central's probe must not vouch for this connection.
             await self._wire.bus.publish(probe_subject(self._wire.boot_id), number)
-            await self._clock.sleep(self._settings.probe_s)
+            # Until its newest probe, and no longer, a central certainly hears its shards.
+            often_s = self._settings.probe_s if self._shards is None else min(ROUND_S, self._settings.probe_s)
+            await self._clock.sleep(often_s)
 
     async def _assess_forever(self) -> None:
         while True:
@@ -208,7 +251,8 @@ class CentralApp:
         rules, nodes = self._settings.rules, self._cluster.nodes() if self._cluster else None
         if nodes is None:  # nobody says which nodes there are; those that left are known by long silence alone
             forget(self._ledger, now_s, rules)
-        else:
+        # Since the last look only hearing may have added somebody: as many of the same nodes are the same ones.
+        elif nodes is not self._placed or len(nodes) != len(self._ledger):
             reconcile(self._ledger, nodes, now_s)
         for rate in (self._heartbeats, self._config_news):
             # Drop the rates of removed nodes; invented names would otherwise fill the memory.
@@ -216,17 +260,25 @@ class CentralApp:
                 rate.retain({node_token(node) for node in self._ledger})
         if nodes is not self._placed:
             self._placed, self._places = nodes, Places.of({name: node.place for name, node in (nodes or {}).items()})
-        self._assessment = assess(Heard(self._ledger, self._probe, self._places), before, now_s, rules)
+        shards = None if self._shards is None else self._shards.heard
+        heard = Heard(self._ledger, self._probe, self._places, shards)
+        self._assessment = assess(heard, before, now_s, rules)
         if self._cluster is not None:
-            self._cluster.observe(self._ledger, self._assessment, rules, bus_well=self._probe.well(now_s, rules))
+            self._cluster.observe(self._ledger, self._assessment, rules, bus_well=heard.bus_well(now_s, rules))
         self._tally = tally(self._ledger, self._revision)
-        for config_state, nodes_in_it in self._tally.counts().items():
+        self._show(self._tally, self._assessment, () if shards is None else shards.unheard(now_s, rules))
+        if self._assessment.counts() != before.counts() or bool(before.paused) != bool(self._assessment.paused):
+            log.info("nodes.assessed", **self._assessment.counts(), paused=list(self._assessment.paused))
+
+    @staticmethod
+    def _show(revisions: ConfigTally, assessment: Assessment, unheard: Sequence[int]) -> None:
+        """Set the metrics that say how the nodes are."""
+        for config_state, nodes_in_it in revisions.counts().items():
             telemetry.CONFIG_NODES.labels(config_state).set(nodes_in_it)
-        counts = self._assessment.counts()
+        counts = assessment.counts()
         for state in NODE_STATES:
             telemetry.NODES_READY.labels(state).set(counts[state])
-        if counts != before.counts() or bool(before.paused) != bool(self._assessment.paused):
-            log.info("nodes.assessed", **counts, paused=list(self._assessment.paused))
+        telemetry.UNHEARD_SHARDS.set(len(unheard))
 
     async def _ensure_streams_forever(self) -> None:
         """Make streams and bucket, and make them again should a server have lost them."""
@@ -290,6 +342,7 @@ class CentralApp:
                 "nodes": self._tally.counts(),
                 "refusals": list(self._tally.refusals()),
             },
+            **({"shards": self._shards.state()} if self._shards is not None else {}),
             **({"cluster": self._cluster.state()} if self._cluster is not None else {}),
         }
 
@@ -310,6 +363,8 @@ class CentralApp:
         for subscription in self._subscriptions:
             await subscription.stop()
         self._subscriptions.clear()
+        if self._shards is not None:
+            await self._shards.close()
         if self._cluster is not None:
             await self._cluster.close()
         if self._logins is not None:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
@@ -15,7 +16,6 @@ from services.central.nodes.controller import NodeController
 from services.central.ports.controllers import LeaderController
 from services.central.ports.mirrors import ClusterMirrors
 from services.central.slo.controller import NodeSloController
-from shared.contracts.readiness import Readiness
 from shared.errors import Unavailable
 
 LISTED = 100
@@ -87,9 +87,9 @@ class ClusterControllers:
         """The Nodes that are ours, by name; None while that is not known."""
         return self._nodes.nodes()
 
-    def sent_ago_s(self, heartbeat: Readiness) -> float | None:
-        """How long ago, at least, a heartbeat was sent, by its node's own clock; None: unknown."""
-        return self._nodes.sent_ago_s(heartbeat)
+    def sent_ago_s(self, node: str, sent_at: datetime) -> float | None:
+        """How long ago, at least, a node sent something, by its own clock; None: unknown."""
+        return self._nodes.sent_ago_s(node, sent_at)
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
         """Hand over what the bus says about the nodes."""

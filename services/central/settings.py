@@ -8,6 +8,7 @@ from pydantic import Field, SecretStr, model_validator
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.overcommit.config_documents import OvercommitLimits
+from shared.contracts.cluster.heard import MOST_SHARDS
 from shared.contracts.kube.overcommit import MOST_RATIO
 from shared.core.quantities import Seconds
 from shared.settings import Settings
@@ -349,6 +350,9 @@ class CentralSettings(Settings):
     """Seconds between two assessments of the ledger."""
     probe_s: Seconds = 5.0
     """Seconds between two probes that central sends to itself over the bus."""
+    shards: Annotated[int, Field(ge=1, le=MOST_SHARDS)] = 1
+    """Into how many shards the hub divides the heartbeats, which all centrals then hear together; read at the start.
+    1: each central hears all of them."""
     reconcile_s: Seconds = 30.0
     """Seconds between two checks of streams and bucket; central recreates them if a server lost them."""
     retry_s: Seconds = 1.0

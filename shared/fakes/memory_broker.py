@@ -49,6 +49,11 @@ class MemoryStream:
             self._ids[msg_id] = (sequence, now)
         return Stored(self.spec.name, sequence)
 
+    def roll_back(self, count: int) -> None:
+        """Come back from a copy of when there were so many messages."""
+        self.messages = self.messages[:count]
+        self._ids = {msg_id: known for msg_id, known in self._ids.items() if known[0] <= count}
+
 
 @dataclass
 class MemoryBucket:

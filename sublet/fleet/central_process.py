@@ -19,6 +19,7 @@ from sublet.fleet.plan import FleetPlan
 from sublet.fleet.servers import free_port
 
 NODE = "hub"
+CENTRAL_START_S = 60.0
 STOP_S = 10.0
 SCRAPE_S = 30.0
 _TICK_S = 1 / os.sysconf("SC_CLK_TCK")
@@ -36,15 +37,15 @@ class Counted:
 class CentralProcess:
     """One life of central; its configuration file is `config.yaml` in its folder."""
 
-    def __init__(self, folder: Path, nats_url: str, kubeconfig: Path | None, plan: FleetPlan) -> None:
+    def __init__(self, folder: Path, nats_url: str, kubeconfig: Path | None, plan: FleetPlan, node: str = NODE) -> None:
         self.config_file = folder / "config.yaml"
         port = free_port()
         self._folder, self._metrics = folder, f"http://127.0.0.1:{port}/metrics"
         self._process: subprocess.Popen[bytes] | None = None
         cluster = {} if kubeconfig is None else {"SUBSTRATE": "kubernetes", "KUBECONFIG": str(kubeconfig)}
         settings = {
-            "NODE": NODE, "NATS_URL": nats_url, "STATE_DIR": str(folder), "HTTP_PORT": str(port),
-            "CENTRAL__RULES__LATE_S": f"{plan.late_s:g}", **cluster,
+            "NODE": node, "NATS_URL": nats_url, "STATE_DIR": str(folder), "HTTP_PORT": str(port),
+            "CENTRAL__RULES__LATE_S": f"{plan.late_s:g}", "CENTRAL__SHARDS": str(plan.shards), **cluster,
         }  # fmt: skip
         others = {name: value for name, value in os.environ.items() if not name.startswith(PREFIX)}
         self._env = others | {f"{PREFIX}{name}": value for name, value in settings.items()}

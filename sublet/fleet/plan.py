@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass, replace
 
+from shared.contracts.cluster.heard import MOST_SHARDS
 from shared.errors import Refused
 
 MOST_NODES, MOST_LEAVES = 100_000, 64
@@ -29,6 +30,8 @@ class FleetPlan:
     """For which central is watched at rest."""
     cluster: bool = True
     """Whether there is an API server, with leases, agents' pods and the nodes' objects; else the bus alone."""
+    shards: int = 1
+    """Into how many shards the hub divides the heartbeats; so many centrals hear them."""
 
     @property
     def late_s(self) -> float:
@@ -60,6 +63,7 @@ def checked(plan: FleetPlan) -> FleetPlan:
     _within("--period", plan.period_s, PERIOD_BOUNDS_S, "s")
     _within("--leaves", plan.leaves, (1, MOST_LEAVES))
     _within("--seconds", plan.seconds, SECONDS_BOUNDS, "s")
+    _within("--shards", plan.shards, (1, MOST_SHARDS))
     beats_per_s = plan.nodes / plan.period_s
     if beats_per_s > MOST_BEATS_PER_S:
         longer_s = plan.nodes / MOST_BEATS_PER_S

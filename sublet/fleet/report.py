@@ -17,8 +17,12 @@ class FleetReport:
     nodes: int
     period_s: float
     leaves: int
+    shards: int = 1
+    """Into so many the heartbeats were divided."""
     cpu_of_a_core: float | None = None
-    """At rest."""
+    """At rest, of the central that leads."""
+    others_cpu_of_a_core: list[float] = field(default_factory=list)
+    """The same of each central that only hears heartbeats."""
     rss_bytes: int | None = None
     heartbeats_per_s: float | None = None
     writes_per_s: float | None = None
@@ -31,6 +35,11 @@ class FleetReport:
     """Nodes that were silent and were not called so."""
     configured_s: float | None = None
     """From the change of the configuration to the last node that works with it."""
+    told_s: float | None = None
+    """Of that, until hub and leaves had told the last connection; the rest is what the simulated nodes take to read
+    it, all in one process."""
+    configure_cpu_s: float | None = None
+    """CPU of the simulated nodes for it."""
     acknowledged_s: float | None = None
     """The same until central knows it of all."""
     reconnected_s: float | None = None
@@ -60,6 +69,9 @@ class FleetReport:
         """What is printed: name and figure."""
         yield "nodes", f"{self.nodes}, a heartbeat every {self.period_s:g} s, over {self.leaves} leaves"
         yield "central's CPU at rest", _said(self.cpu_of_a_core, "{:.1%} of a core")
+        if self.shards > 1:
+            others = ", ".join(f"{share:.1%}" for share in self.others_cpu_of_a_core)
+            yield f"of the others that hear {self.shards} shards", others or "not measured"
         yield "central's memory (RSS)", _said(self.rss_bytes and self.rss_bytes / 1e6, "{:.0f} MB")
         yield "heartbeats taken", _said(self.heartbeats_per_s, "{:.1f} /s")
         yield "heartbeats refused", str(self.refused)
@@ -70,6 +82,8 @@ class FleetReport:
         yield "false verdicts", _named(self.false_verdicts)
         yield "missed verdicts", _named(self.missed_verdicts)
         yield "configuration on all nodes", _said(self.configured_s, "{:.2f} s")
+        yield "told to all nodes", _said(self.told_s, "{:.2f} s")
+        yield "CPU of the simulated nodes for it", _said(self.configure_cpu_s, "{:.2f} s")
         yield "known to central", _said(self.acknowledged_s, "{:.2f} s")
         yield "all heard again after a reconnection", _said(self.reconnected_s, "{:.2f} s")
         yield "central's CPU for it", _said(self.storm_cpu_s, "{:.2f} s")

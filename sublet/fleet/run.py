@@ -9,26 +9,29 @@ import tempfile
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import aiohttp
+
 from shared import telemetry
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.errors import Unavailable
 from shared.ports import Bus
-from sublet.fleet.central_process import CentralProcess
+from sublet.fleet.central_process import CENTRAL_START_S, NODE, CentralProcess
 from sublet.fleet.herd import Herd, of_connections
 from sublet.fleet.plan import FleetPlan
 from sublet.fleet.report import FleetReport
 from sublet.fleet.servers import FleetHub, FleetLeaf
 from sublet.fleet.simulated_node import SimulatedNode
-from sublet.fleet.stages import Fleet, Progress, Stages
+from sublet.fleet.stages import Fleet, FleetCluster, Progress, Stages
 
 CONNECT_S = 20.0
-CENTRAL_START_S = 60.0
 API_START_S, API_START_A_NODE_S = 60.0, 0.02
 
 
-async def run_fleet(plan: FleetPlan, progress: Progress) -> FleetReport:
+async def run_fleet(plan: FleetPlan, progress: Progress, cluster: FleetCluster | None = None) -> FleetReport:
     """Measure one fleet; nothing of it is left behind.
+
+    `cluster`: one that has these nodes already; None: an API server of its own, if the plan wants one.
 
     Raises:
         Unavailable: a part does not start, or ends; says which, and what it said last.
@@ -37,23 +40,28 @@ async def run_fleet(plan: FleetPlan, progress: Progress) -> FleetReport:
     with tempfile.TemporaryDirectory(prefix="sublet-fleet-") as name, contextlib.ExitStack() as running:
         folder = Path(name)
         progress(f"{plan.nodes} nodes: servers start")
-        hub = FleetHub(folder / "hub")
+        hub = FleetHub(folder / "hub", plan.shards)
         running.callback(hub.stop)
         hub.start()
         leaves = [FleetLeaf(folder / f"leaf-{number}", hub) for number in range(plan.leaves)]
         for leaf in leaves:
             running.callback(leaf.stop)
             leaf.start()
-        kubeconfig = running.enter_context(_api_server(folder, plan.nodes)) if plan.cluster else None
-        central = CentralProcess(folder / "central", hub.central_url, kubeconfig, plan)
-        running.callback(central.stop)
-        central.start()
-        await central.wait_for_metrics(CENTRAL_START_S)
+        if cluster is None and plan.cluster:
+            cluster = _own_cluster(running.enter_context(_api_server(folder, plan.nodes)))
+        kubeconfig = None if cluster is None else cluster.kubeconfig
+        names = [NODE, *(f"{NODE}-{number}" for number in range(1, plan.shards))]
+        centrals = [CentralProcess(folder / f"of-{one}", hub.central_url, kubeconfig, plan, one) for one in names]
+        for central in centrals:
+            running.callback(central.stop)
+            central.start()
+            if central is centrals[0]:  # is there before the others, and leads
+                await central.wait_for_metrics(CENTRAL_START_S)
         nodes = [SimulatedNode(one) for one in plan.names()]
         async with _connected(hub.central_url, [leaf.url for leaf in leaves], plan) as (bus, connections):
             parts = zip(connections, of_connections(nodes, len(connections)), strict=True)
             herds = [Herd(one, SystemClock(), some, plan.period_s) for one, some in parts]
-            fleet = Fleet(plan, SystemClock(), hub, leaves, central, bus, herds, nodes, _address(kubeconfig), progress)
+            fleet = Fleet(plan, SystemClock(), hub, leaves, centrals, bus, herds, nodes, cluster, progress)
             return await _measured(fleet)
 
 
@@ -122,7 +130,11 @@ def _wait_for(file: Path, process: "subprocess.Popen[bytes]", limit_s: float, lo
             raise Unavailable(f"the fleet's API server does not come up: {said[-1][:500] if said else 'no word'}")
 
 
-def _address(kubeconfig: Path | None) -> str | None:
-    if kubeconfig is None:
-        return None
-    return str(json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
+def _own_cluster(kubeconfig: Path) -> FleetCluster:
+    address = str(json.loads(kubeconfig.read_text())["clusters"][0]["cluster"]["server"])
+
+    async def writes() -> int:
+        async with aiohttp.ClientSession() as session, session.get(f"{address}/fleet/writes") as response:
+            return int((await response.json())["writes"])
+
+    return FleetCluster(kubeconfig, writes)

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 from shared.adapters.nats.embedded.server import HOST, NatsServer
-from shared.contracts.bus.subjects import CONFIG_BUCKET, CONFIG_STREAM, NODE_API, NODE_KV, state_subject
+from shared.contracts.bus.subjects import CONFIG_BUCKET, CONFIG_STREAM, NODE_API, NODE_KV, shard_subject, state_subject
 from shared.contracts.readiness import Readiness
 from shared.core.bus.nats_url import with_login
 
@@ -18,8 +18,9 @@ KV, READS = f"$KV.{CONFIG_BUCKET}.>", f"DIRECT.GET.{CONFIG_STREAM}.$KV.{CONFIG_B
 class FleetHub(NatsServer):
     """The hub: central in one account, all nodes in another, as the chart configures it but for the logins' rights."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, shards: int = 1) -> None:
         super().__init__(store_dir=folder, start_timeout_s=30.0)
+        self._shards = shards
         self._secrets = {CENTRAL: secrets.token_hex(16), NODE: secrets.token_hex(16)}
         # The server tells its other ports when it has chosen them, and this one never: so it is chosen here.
         self._leaf_port = free_port()
@@ -47,10 +48,13 @@ class FleetHub(NatsServer):
     def _accounts(self) -> dict[str, object]:
         ours, nodes = {"accounts": ["SUBLET"]}, {"accounts": ["NODES"]}
         users = {name: [{"user": name, "password": word}] for name, word in self._secrets.items()}
+        divided = READY.replace("*", f"{{{{partition({self._shards},1)}}}}.{{{{wildcard(1)}}}}")
+        heard = [READY] if self._shards == 1 else [READY, shard_subject("*")]
         return {
             "NODES": {
+                "mappings": {} if self._shards == 1 else {READY: divided},
                 "users": users[NODE],
-                "exports": [{"stream": READY, **ours}],
+                "exports": [{"stream": subject, **ours} for subject in heard],
                 "imports": [
                     {"stream": {"account": "SUBLET", "subject": KV}, "to": KV.replace("$KV", NODE_KV, 1)},
                     {"service": {"account": "SUBLET", "subject": f"$JS.API.{READS}"}, "to": f"{NODE_API}.{READS}"},
@@ -60,7 +64,7 @@ class FleetHub(NatsServer):
                 "jetstream": "enabled",
                 "users": users[CENTRAL],
                 "exports": [{"stream": KV, **nodes}, {"service": f"$JS.API.{READS}", **nodes}],
-                "imports": [{"stream": {"account": "NODES", "subject": READY}}],
+                "imports": [{"stream": {"account": "NODES", "subject": subject}} for subject in heard],
             },
         }
 

@@ -3,16 +3,16 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
+from time import process_time
 from typing import Any
-
-import aiohttp
 
 from shared.contracts.bus.subjects import ask_subject
 from shared.contracts.services import CENTRAL
 from shared.errors import Unavailable
 from shared.ports import Bus, Clock
 from sublet.ask import read_answer
-from sublet.fleet.central_process import NODE, CentralProcess
+from sublet.fleet.central_process import CENTRAL_START_S, NODE, CentralProcess, Counted
 from sublet.fleet.herd import AFTER_AN_OUTAGE_S, Herd
 from sublet.fleet.plan import FleetPlan
 from sublet.fleet.report import FleetReport
@@ -32,6 +32,15 @@ State = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
+class FleetCluster:
+    """The API server that knows the nodes."""
+
+    kubeconfig: Path
+    writes: Callable[[], Awaitable[int]]
+    """How many requests of central have changed something so far."""
+
+
+@dataclass(frozen=True, slots=True)
 class Fleet:
     """All that runs."""
 
@@ -39,14 +48,25 @@ class Fleet:
     clock: Clock
     hub: FleetHub
     leaves: Sequence[FleetLeaf]
-    central: CentralProcess
+    centrals: Sequence[CentralProcess]
+    """The first leads; the others hear heartbeats."""
     bus: Bus
     """In central's account, to ask it."""
     herds: Sequence[Herd]
     nodes: Sequence[SimulatedNode]
-    api: str | None
-    """Address of the API server; None without one."""
+    cluster: FleetCluster | None
+    """None: the bus alone."""
     progress: Progress
+
+    @property
+    def central(self) -> CentralProcess:
+        """The one that leads."""
+        return self.centrals[0]
+
+    async def counted(self) -> Counted:
+        """What all centrals together have heard themselves."""
+        each = [await one.counted() for one in self.centrals]
+        return Counted(sum(one.taken for one in each), sum(one.refused for one in each))
 
 
 class Stages:
@@ -54,7 +74,8 @@ class Stages:
 
     def __init__(self, fleet: Fleet) -> None:
         self._fleet, self._plan, self._clock = fleet, fleet.plan, fleet.clock
-        self.report = FleetReport(fleet.plan.nodes, fleet.plan.period_s, fleet.plan.leaves)
+        plan = fleet.plan
+        self.report = FleetReport(plan.nodes, plan.period_s, plan.leaves, plan.shards)
         self._silent: set[str] = set()
 
     async def run(self) -> FleetReport:
@@ -68,28 +89,37 @@ class Stages:
         await self._silence()
         await self._configure()
         await self._reconnect()
-        counted = await self._fleet.central.counted()
+        counted = await self._fleet.counted()
         self.report.refused = counted.refused
         return self.report
 
     async def _start(self) -> None:
         self._say("waiting until central has heard all of them")
+        for central in self._fleet.centrals[1:]:
+            await central.wait_for_metrics(CENTRAL_START_S)
         limit_s = START_LIMIT_S + self._plan.late_s + self._plan.nodes * START_LIMIT_A_NODE_S
         await self._until(self._all_ready, limit_s, "central to hear all nodes")
         await self._clock.sleep(SETTLE_S)
 
     async def _rest(self) -> None:
-        central, seconds = self._fleet.central, self._plan.seconds
+        centrals, seconds = self._fleet.centrals, self._plan.seconds
         self._say(f"central at rest, {seconds:g} s")
-        writes, before, began_s, cpu_s = await self._writes(), await central.counted(), self._now(), central.cpu_s
+        writes, before = await self._writes(), await self._fleet.counted()
+        began_s, cpu_s = self._now(), [one.cpu_s for one in centrals]
         await self._clock.sleep(seconds)
         lasted_s = self._now() - began_s
-        self.report.cpu_of_a_core = (central.cpu_s - cpu_s) / lasted_s
-        self.report.rss_bytes = central.rss_bytes
-        after = await central.counted()
+        spent = [(one.cpu_s - before_s) / lasted_s for one, before_s in zip(centrals, cpu_s, strict=True)]
+        self.report.cpu_of_a_core, *self.report.others_cpu_of_a_core = spent
+        self.report.rss_bytes = self._fleet.central.rss_bytes
+        after = await self._fleet.counted()
         self.report.heartbeats_per_s = (after.taken - before.taken) / lasted_s
         if writes is not None:
             self.report.writes_per_s = ((await self._writes() or 0) - writes) / lasted_s
+        # Said at once: where a later stage fails, this much was measured.
+        self._say(
+            f"central at rest took {self.report.cpu_of_a_core:.1%} of a core, {self.report.rss_bytes / 1e6:.0f} MB, "
+            f"{self.report.heartbeats_per_s:.0f} heartbeats a second"
+        )
 
     async def _silence(self) -> None:
         """Some fall silent, and are to be noticed, and nobody else; then they speak again."""
@@ -117,7 +147,7 @@ class Stages:
         self._say("a change of the configuration")
         before = max(node.revision for node in self._fleet.nodes)
         self._fleet.central.config_file.write_text("advisor:\n  period_s: 7\n")
-        began_s = self._now()
+        began_s, cpu_s = self._now(), process_time()
 
         async def on_all() -> bool:
             return min(node.revision for node in self._fleet.nodes) > before
@@ -129,7 +159,8 @@ class Stages:
             )
 
         await self._until(on_all, CHANGE_LIMIT_S, "all nodes to work with a change of the configuration")
-        self.report.configured_s = self._now() - began_s
+        self.report.configured_s, self.report.configure_cpu_s = self._now() - began_s, process_time() - cpu_s
+        self.report.told_s = max(herd.told_at_s or 0.0 for herd in self._fleet.herds) - began_s
         await self._until(known, CHANGE_LIMIT_S, "central to know of it")
         self.report.acknowledged_s = self._now() - began_s
 
@@ -143,14 +174,14 @@ class Stages:
         for node in self._fleet.nodes[::2]:
             node.restart()
         await self._clock.sleep(AWAY_S)
-        before, cpu_s = await central.counted(), central.cpu_s
+        before, cpu_s = await self._fleet.counted(), central.cpu_s
         for server in servers:
             await asyncio.to_thread(server.start)
         began_s = self._now()
         expected = before.taken + self._plan.nodes - 1
 
         async def heard() -> bool:
-            return (await central.counted()).taken >= expected
+            return (await self._fleet.counted()).taken >= expected
 
         await self._until(heard, CHANGE_LIMIT_S, "central to hear all nodes again")
         self.report.reconnected_s = self._now() - began_s
@@ -224,10 +255,7 @@ class Stages:
         return f"{dict(state['nodes'])}, paused: {list(state['paused'])}"[:500]
 
     async def _writes(self) -> int | None:
-        if self._fleet.api is None:
-            return None
-        async with aiohttp.ClientSession() as session, session.get(f"{self._fleet.api}/fleet/writes") as response:
-            return int((await response.json())["writes"])
+        return None if self._fleet.cluster is None else await self._fleet.cluster.writes()
 
     def _now(self) -> float:
         return self._clock.monotonic()

@@ -42,14 +42,20 @@ class Voices:
     def __init__(self, bus: NatsBus) -> None:
         self.bus, self.wire = bus, Wire(bus, SystemClock(), node=NODE, service="metrics")
         self.evictor = FakeEvictor(SystemClock())
-        self.evictor.run(VICTIM)
+        self.pods: list[Pod] = []
+        self.run(VICTIM)
+
+    def run(self, pod: Pod) -> None:
+        """Start another pod."""
+        self.evictor.run(pod)
+        self.pods.append(pod)
 
     async def speak(self, offered_millis: int) -> None:
         """A sample, what is offered to the pod, and a heartbeat of the node."""
         wire = self.wire
         offer: dict[str, Any] = {"reclaimed_cpu_millis": offered_millis, "reclaimed_memory_bytes": 1 << 40}
         await wire.publish(wire.stamp(Allocation, status="applied", **offer))
-        here = (PodReading(pod=VICTIM),) if self.evictor.running(VICTIM.uid) else ()
+        here = tuple(PodReading(pod=pod) for pod in self.pods if self.evictor.running(pod.uid))
         await wire.publish(wire.stamp(NodeSample, node_reading=NodeReading(online_cpus="0-47"), pods=here))
         await wire.publish(wire.stamp(Readiness, ready=True))
 

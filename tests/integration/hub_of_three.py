@@ -30,36 +30,55 @@ class Route:
         self.port, self._to = port, to
         self._server: asyncio.Server | None = None
         self._ends: set[asyncio.StreamWriter] = set()
+        self._ways: set[asyncio.Task[None]] = set()
 
     async def open(self) -> None:
-        """Let connections through, from now on."""
-        self._server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
+        """Let connections through, from now on; a route that is open stays as it is."""
+        if self._server is None:
+            self._server = await asyncio.start_server(self._carry, "127.0.0.1", self.port)
 
     def cut(self) -> None:
         """End those that there are, and take no others."""
         if self._server is not None:
             self._server.close()
             self._server = None
-        for end in list(self._ends):
+        for end in self._ends:
             end.transport.abort()
 
-    async def _carry(self, there: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
-        try:
-            here, forth = await asyncio.open_connection("127.0.0.1", self._to)
-        except OSError:
+    async def closed(self) -> None:
+        """Cut it, and wait until both ends of every connection are closed."""
+        self.cut()
+        await asyncio.gather(*self._ways)
+
+    def _carry(self, there: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        self._ends.add(back)
+        if self._server is None:  # Cut between the moment it was accepted and this one.
             back.transport.abort()
-            return
-        ends = {back, forth}
-        self._ends |= ends
-        # Either end that goes takes the other one along.
-        both = [asyncio.create_task(_copy(there, forth)), asyncio.create_task(_copy(here, back))]
-        with contextlib.suppress(asyncio.CancelledError):
-            await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        for one in both:
-            one.cancel()
-        self._ends -= ends
+        way = asyncio.create_task(self._carried(there, back))
+        self._ways.add(way)
+        way.add_done_callback(self._ways.discard)
+
+    async def _carried(self, there: asyncio.StreamReader, back: asyncio.StreamWriter) -> None:
+        ends = [back]
+        with contextlib.suppress(OSError):
+            here, forth = await asyncio.open_connection("127.0.0.1", self._to)
+            ends.append(forth)
+            self._ends.add(forth)
+            if not back.is_closing():
+                # Either end that goes takes the other one along.
+                both = [asyncio.create_task(_copy(there, forth)), asyncio.create_task(_copy(here, back))]
+                await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
+                for one in both:
+                    one.cancel()
         for end in ends:
-            end.transport.abort()
+            await _aborted(end)
+            self._ends.discard(end)
+
+
+async def _aborted(end: asyncio.StreamWriter) -> None:
+    end.transport.abort()
+    with contextlib.suppress(OSError):
+        await end.wait_closed()
 
 
 async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
@@ -130,13 +149,12 @@ class HubOfThree:
     async def heal(self) -> None:
         """Open all routes that are cut."""
         for route in self._routes.values():
-            if route._server is None:
-                await route.open()
+            await route.open()
 
     async def close(self) -> None:
-        """Cut all routes."""
+        """Cut all routes, and wait until nothing of them is left."""
         for route in self._routes.values():
-            route.cut()
+            await route.closed()
 
 
 def _started_by(server: ChartServer, program: Path) -> None:

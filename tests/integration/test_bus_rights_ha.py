@@ -2,30 +2,34 @@
 
 import asyncio
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 
 import nats
 import pytest
-from bus_rights_rig import PASSWORD, ChartServer, Hub, Leaf, at_the_hub, free_port, hub_server, running
+from bus_rights_rig import PASSWORD, ChartServer, Hub, Leaf, at_the_hub, divided, free_port, hub_server, running
 from central_rig import central_on
+from fixture_types import Until
 from present import present
 from until_met import until_met
 
 from shared.adapters.clock import SystemClock
-from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS
-from shared.ports import DurableMessage, Entry
+from shared.contracts.bus.subjects import CONFIG_BUCKET, STREAMS, shard_of
+from shared.contracts.readiness import Readiness
+from shared.errors import Unavailable
+from shared.ports import DurableMessage, Entry, Received
 from shared.wire import Wire
 
 ALL = {spec.name for spec in STREAMS} | {f"KV_{CONFIG_BUCKET}"}
 
 
-def three(tmp_path: Path) -> Iterator[ChartServer]:
+def three(tmp_path: Path, replaced: Mapping[str, str] | None = None) -> Iterator[ChartServer]:
     ports = [free_port() for _ in range(3)]
     routes = ",".join(f"127.0.0.1:{port}" for port in ports)
     for n, port in enumerate(ports):
         env = {"POD_NAME": f"hub-{n}", "ROUTES_PASSWORD": "r", "ROUTES": routes}
-        server = hub_server(tmp_path / f"hub-{n}", env, {"0.0.0.0:6222": f"127.0.0.1:{port}"})
+        server = hub_server(tmp_path / f"hub-{n}", env, {"0.0.0.0:6222": f"127.0.0.1:{port}", **(replaced or {})})
         server.overlay = "ha"
         yield server
 
@@ -80,3 +84,44 @@ async def test_an_upgrade_to_three_servers_keeps_everything_on_all_of_them(tmp_p
                 assert got[0].value == b"kept"
                 await agent.drain()
         await bus.drain()
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(180)
+async def test_a_heartbeat_that_comes_in_at_one_of_three_hubs_is_in_one_shard_at_each(
+    tmp_path: Path, until: Until
+) -> None:
+    servers = list(three(tmp_path, divided(4)))
+    hubs = [Hub(server) for server in servers]
+    heard: list[list[str]] = []
+
+    def note(subjects: list[str], received: Received) -> None:
+        subjects.append(received.subject)
+
+    with running(*servers):
+        central = await hubs[0].client(f"central:{PASSWORD}", "central/c")
+
+        async def configured() -> bool:
+            with contextlib.suppress(Unavailable):  # until the servers agree on who leads
+                await central.ensure_bucket(CONFIG_BUCKET)
+                return bool(await central.put(CONFIG_BUCKET, "global", b"{}"))
+            return False
+
+        await until_met(configured, 60)
+        for hub in hubs:
+            heard.append([])
+            bus = await hub.client(f"central:{PASSWORD}", "central/hears")
+            await bus.subscribe("sublet.cluster.v1.ready.>", partial(note, heard[-1]))
+        leaf = Leaf(tmp_path / "leaf", hubs[2], "a")
+        leaf.log_in_with(hubs[0].reviews.issue("a"))
+        async with hubs[0].central_answers():
+            with running(leaf.server):
+                agent = await at_the_hub(leaf)
+                wire = Wire(agent, SystemClock(), node="a", service="reporter")
+                await wire.publish(wire.stamp(Readiness, ready=True))
+                await until(lambda: all(heard))
+                await agent.drain()
+        assert heard == [heard[0]] * 3
+        assert [shard_of(subject) is not None for subject in heard[0]] == [True]
+        for hub in hubs:
+            await hub.close()

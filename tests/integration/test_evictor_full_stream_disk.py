@@ -90,6 +90,9 @@ class OneFact:
     def waiting_count(self) -> int:
         return len(self.waiting(1))
 
+    def acknowledged(self, _limit: int) -> list[Outgoing]:
+        return []
+
     def published(self, _msg_id: str, *, sequence: int, now_s: float) -> None:
         self.sequence = sequence
 

@@ -26,6 +26,14 @@ def test_a_small_fleet_goes_through_all_stages() -> None:
     assert not _ours()
 
 
+def test_two_centrals_hear_a_fleet_in_two_shards() -> None:
+    report = asyncio.run(run_fleet(FleetPlan(40, period_s=4.0, seconds=5, shards=2), lambda _said: None))
+    assert report.well, report.document()
+    assert report.verdicts_s
+    assert len(report.others_cpu_of_a_core) == 1
+    assert not _ours()
+
+
 def test_what_cannot_be_run_is_refused_before_anything_starts() -> None:
     command = [sys.executable, "-m", "sublet", "bench", "fleet", "--nodes", "0"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)

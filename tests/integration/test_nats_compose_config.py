@@ -11,9 +11,9 @@ import nats
 import nats.errors
 import pytest
 from bus_rights_rig import ComposeServer
+from durable_counts import until_counted
 from fixture_types import Until
 from nats.js.errors import NotFoundError
-from present import present
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
@@ -53,7 +53,8 @@ async def test_the_team_pulls_from_its_durable(compose: ComposeServer, bus: Nats
     durable = await client.jetstream().pull_subscribe("", durable="team-a", stream=EVENTS_STREAM)
     [message] = await durable.fetch(1, timeout=10)
     await message.ack_sync(timeout=10)
-    assert (message.data, present(await bus.durables.named("team-a")).pending) == (b"1", 0)
+    assert message.data == b"1"
+    await until_counted(bus, "team-a", pending=0)
     await client.close()
 
 

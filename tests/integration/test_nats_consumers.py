@@ -12,6 +12,7 @@ from pathlib import Path
 
 import nats
 import pytest
+from durable_counts import until_counted
 from fixture_types import Until
 from nats.aio.client import Client
 from nats.aio.msg import Msg
@@ -123,8 +124,7 @@ async def test_a_durable_that_has_drifted_is_brought_back_and_keeps_its_place(bu
     drifted = present(await bus.durables.named("team-a")).durable
     assert {change.field for change in changes(drifted, wanted)} == {"ack_wait_s", "max_ack_pending"}
     await bus.durables.put(wanted)
-    state = present(await bus.durables.named("team-a"))
-    assert (state.durable, state.pending) == (wanted, 2)
+    assert (await until_counted(bus, "team-a", pending=2)).durable == wanted
     assert (await js.consumer_info(EVENTS_STREAM, "team-a")).config.description == "theirs"
 
 
@@ -156,15 +156,13 @@ async def test_how_far_behind_a_durable_is(bus: NatsBus, client: Client) -> None
     await bus.durables.put(wanted_durable("team-a", EventFilter(namespaces=["team-a"]), ack_wait_s=0.1))
     await tell(bus, "other", namespace="team-b")
     await tell(bus, "1", "2")
-    state = present(await bus.durables.named("team-a"))
     kept = present(await bus.durables.kept(2))
-    assert (state.pending, state.unacknowledged, state.oldest) == (2, 0, kept.stored_at)
+    assert (await until_counted(bus, "team-a", pending=2)).oldest == kept.stored_at
     await pull(client, "team-a")
     again = await pull(client, "team-a")  # nobody acknowledged it within its time
     assert again.metadata.num_delivered == 2
-    state = present(await bus.durables.named("team-a"))
-    assert (state.pending, state.unacknowledged, state.redelivered) == (1, 1, 1)
-    assert state.oldest == kept.stored_at
+    state = await until_counted(bus, "team-a", pending=1, unacknowledged=1)
+    assert (state.redelivered, state.oldest) == (1, kept.stored_at)
 
 
 async def test_without_a_stream_it_is_said_who_makes_it(server: NatsServer) -> None:
@@ -349,6 +347,7 @@ async def test_a_team_from_its_first_day_to_its_last(bus: NatsBus, server: NatsS
     team = await nats.connect(server.address.replace("nats://", f"nats://team-a:{password}@"))
     assert present((await pull(team, "team-a")).headers)["ce-id"] == "1"
     await team.close()
+    await until_counted(bus, "team-a", pending=1, unacknowledged=1)
     code, out, _ = await sublet("list", "-o", "json")
     [listed] = json.loads(out)
     assert (code, listed["login"], listed["pending"], listed["unacknowledged"]) == (0, True, 1, 1)

@@ -5,7 +5,6 @@ import contextlib
 
 import pytest
 from fixture_types import Until
-from present import present
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats import link
@@ -69,34 +68,26 @@ async def test_a_command_that_is_refused_leaves_no_connection_open(until: Until)
     await server.wait_closed()
 
 
-async def test_a_server_that_greets_slowly_is_waited_for_longer_with_each_try(
-    server: NatsServer, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(link, "CONNECT_BASE_S", 0.05)
-    tries: list[asyncio.Task[None]] = []
-
-    async def pipe(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        with contextlib.suppress(ConnectionError):
-            while data := await reader.read(65536):
-                writer.write(data)
-                await writer.drain()
-        writer.close()
-        with contextlib.suppress(ConnectionError):
-            await writer.wait_closed()
+async def test_a_server_that_greets_slowly_is_waited_for_longer_with_each_try(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(link, "CONNECT_BASE_S", 0.01)
+    allowed_s: list[float] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        tries.append(present(asyncio.current_task()))
-        await asyncio.sleep(0.3)  # a server that gets its turn late
-        there, away = await asyncio.open_connection("127.0.0.1", int(server.url.rpartition(":")[2]))
-        await asyncio.gather(pipe(reader, away), pipe(there, writer))
+        allowed_s.append(one.client.options["connect_timeout"])
+        with contextlib.suppress(ConnectionError, asyncio.IncompleteReadError):
+            if len(allowed_s) > 4:  # a server that gets its turn only then
+                writer.write(INFO)
+                await reader.readuntil(b"PING\r\n")
+                writer.write(b"PONG\r\n")
+            await reader.read()
+        writer.close()
 
     slow = await asyncio.start_server(serve, "127.0.0.1")
-    way = f"{server.url.rpartition(':')[0]}:{slow.sockets[0].getsockname()[1]}"
-    bus = await connect(way, name="test", connect_timeout_s=20, clock=SystemClock())
-    assert bus.connected
-    assert len(tries) > 1
-    await bus.drain()
-    await asyncio.gather(*tries)
+    one = link.Link(f"nats://127.0.0.1:{slow.sockets[0].getsockname()[1]}", name="test", clock=SystemClock())
+    await one.open(20)
+    assert one.connected
+    assert allowed_s[:5] == [0.01, 0.02, 0.04, 0.08, 0.16]
+    await one.drain()
     slow.close()
     await slow.wait_closed()
 

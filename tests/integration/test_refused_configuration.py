@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from fixture_types import Until
+from until_met import until_met
 
 from services.central.main import PLAN as CENTRAL
 from services.reporter.app import ReporterApp
@@ -28,6 +28,7 @@ from shared.settings import common_settings
 from shared.wire import Wire
 
 HUB, OLDER, NEWER = "hub.example", "older.example", "newer.example"
+PATIENCE_S = 20.0
 WHY = "settings: reporter.ready_s: no such setting"
 CENTRAL_SETTINGS = {"assess_s": 0.05, "config_poll_s": 0.05, "retry_s": 0.05}
 
@@ -118,28 +119,24 @@ def refused_condition(folder: Path) -> str:
     return next((str(row["message"]) for row in conditions if row["type"] == "ConfigRefused"), "")
 
 
-async def eventually(chain: Chain, until: Until, **counts: int) -> None:
-    """Central counts so many nodes in each state."""
+async def eventually(chain: Chain, **counts: int) -> None:
+    """Central counts so many nodes in each state, and the older node's object names the refusal."""
+    wanted = {"applied": 0, "refused": 0, "behind": 0} | counts
 
-    async def speak_on() -> None:
-        while True:
-            await chain.speak()
-            await asyncio.sleep(0.1)
+    async def said() -> bool:
+        await chain.speak()
+        told = bool(refused_condition(chain.folder)) is ("refused" in counts)
+        return told and chain.config.get("nodes") == wanted
 
-    speaking = asyncio.create_task(speak_on())
-    try:
-        await until(lambda: chain.config.get("nodes") == {"applied": 0, "refused": 0, "behind": 0} | counts)
-        await until(lambda: bool(refused_condition(chain.folder)) is ("refused" in counts))
-    finally:
-        speaking.cancel()
+    await until_met(said, PATIENCE_S)
 
 
 async def test_a_refusal_is_said_from_the_node_to_the_command_and_ends_with_the_next_configuration(
-    chain: Chain, until: Until
+    chain: Chain,
 ) -> None:
-    await eventually(chain, until, applied=2)
+    await eventually(chain, applied=2)
     chain.write("reporter: {ready_s: 5}\n")
-    await eventually(chain, until, applied=1, refused=1)
+    await eventually(chain, applied=1, refused=1)
 
     revision = chain.config["revision"]
     assert chain.config["refusals"] == [
@@ -157,6 +154,6 @@ async def test_a_refusal_is_said_from_the_node_to_the_command_and_ends_with_the_
     assert "configuration refused" in " ".join(shown.stdout.split())
 
     chain.write("reporter: {refresh_s: 2}\n")
-    await eventually(chain, until, applied=2)
+    await eventually(chain, applied=2)
     assert telemetry.CONFIG_REFUSED_REVISION.labels("reporter")._value.get() == 0
     assert (await chain.type(HUB, "config", "status")).returncode == 0

@@ -1,11 +1,11 @@
 """A real Prometheus scrapes a simulated node with central, and is asked every query of rules and boards."""
 
+import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
-import time
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 import yaml
 from monitoring_rules import GROUPS, ROOT, RULES, boards, queries
+from rig_parts import until
 
 pytestmark = [pytest.mark.monitoring, pytest.mark.timeout(240)]
 PATIENCE_S = 120.0
@@ -76,15 +77,13 @@ class Monitored:
 
     def wait_for(self, expr: str) -> None:
         """Wait until an expression gives a series."""
-        until_s = time.monotonic() + PATIENCE_S
-        while True:
-            try:
-                if self.ask(expr):
-                    return
-            except OSError:
-                pass  # it is about to listen
-            assert time.monotonic() < until_s, f"{expr} gave nothing within {PATIENCE_S:.0f} s"
-            time.sleep(0.5)
+
+        def given() -> bool:
+            with contextlib.suppress(OSError):  # it is about to listen
+                return bool(self.ask(expr))
+            return False
+
+        until(given, PATIENCE_S, f"a series of {expr}")
 
     def end(self) -> None:
         """End both, the node in order."""

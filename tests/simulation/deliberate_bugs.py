@@ -12,10 +12,13 @@ from unittest.mock import patch
 
 from services.central.adapters.pod_evictions import AnnouncedEvictions
 from services.central.adapters.reclaimed_pods import KubeReclaimedPods
+from services.central.core.heartbeats.ears import OtherCentral, OtherCentrals
+from services.central.core.heartbeats.listening import ShardsHeard
 from services.central.core.lost_nodes import actions, guards, verdict
 from services.central.core.lost_nodes.pacing import Pace
 from services.central.core.view.cluster_view import ClusterView
 from services.central.core.view.evidence import LostEvidence
+from services.central.hearing.shards import ShardedHearing
 from services.central.leadership.leader import Leader
 from services.central.nodes.observer import NodeObserver
 from services.evictor.core.arbiter import choice, ranking
@@ -190,6 +193,30 @@ def _not_ready_is_lost() -> Sequence[Any]:
     ]
 
 
+def _unheard_is_silent() -> Sequence[Any]:
+    """Neither does another central take over, nor does anybody notice that it should."""
+    return [
+        patch.object(OtherCentral, "lives", lambda self, _now_s: not self.is_new),
+        patch.object(OtherCentrals, "forget", lambda *_args: None),
+        patch.object(ShardsHeard, "unheard", lambda *_args: ()),
+        patch.object(ShardsHeard, "since_s", lambda *_args: 0.0),
+    ]
+
+
+def _deaf_central_claims() -> Sequence[Any]:
+    """Its rounds say that its probe came back this moment, and come whether it did or not."""
+
+    def make(play: Any) -> Any:
+        async def claiming(self: Any, bus: Any, probe: Any, rules: Any) -> None:
+            now_s = self._clock.monotonic()
+            since_s = now_s if probe.since_s is None else probe.since_s
+            await play(self, bus, replace(probe, heard_at_s=now_s, since_s=since_s), rules)
+
+        return claiming
+
+    return [_wrapped(ShardedHearing, "round", make)]
+
+
 def _leading(of: Callable[[Any], bool]) -> Sequence[Any]:
     return [patch.object(Leader, "leading", property(of))]
 
@@ -270,6 +297,8 @@ MUTATIONS: dict[str, Bug] = {
         "P1", lambda: _any_gate(lambda found: "new" if found in ("replayed", "stale") else found)
     ),
     "heartbeats of the past are news to a new central": Bug("P1", _any_age),
+    "a shard that nobody hears is silent": Bug("rule 2, P1", _unheard_is_silent),
+    "a deaf central claims its shards": Bug("rule 2, P1", _deaf_central_claims),
     "an old pressure is evidence": Bug(
         "rule 1, P1", lambda: [patch.object(Detectors, "evidence", lambda *_args: "for")]
     ),

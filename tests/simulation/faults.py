@@ -36,6 +36,8 @@ class Plan:
     """Nodes with a whole agent; the others only send heartbeats."""
     layout: Literal["kubelet", "own"] = "kubelet"
     """Whose groups the pods are in: kubelet's, or Sublet's own with one for each class."""
+    shards: int = 1
+    """Into how many shards the hub divides the heartbeats, which the centrals then hear together."""
 
     def document(self) -> dict[str, Any]:
         """As it stands in a case."""

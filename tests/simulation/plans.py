@@ -5,6 +5,7 @@ another. A story brings together what one rule of the product is about; its time
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from random import Random
 
 from faults import CENTRALS, HORIZON_S, KINDS, NODES, Fault, Plan
@@ -27,13 +28,17 @@ def make_plan(seed: int) -> Plan:
     whole = set(random.sample(NODES, random.choice((0, 1, 1, 1, 2))))
     if story in OF_A_WHOLE_NODE:
         whole = {node}
-    return Plan(
+    plan = Plan(
         seed,
-        tuple(sorted((_within_the_world(fault) for fault in faults), key=lambda one: one.at_s)),
+        (),
         random.choice((1, 2)),
         tuple(sorted(whole)),
         random.choice(("kubelet", "kubelet", "own")),
+        random.choice((1, 1, 2)),
     )
+    if plan.shards > 1 and random.random() < 0.5:
+        faults += _lost_ear(random)
+    return replace(plan, faults=tuple(sorted(map(_within_the_world, faults), key=lambda one: one.at_s)))
 
 
 def _at_random(random: Random, number: tuple[int, int]) -> list[Fault]:
@@ -136,6 +141,12 @@ def _moving_sets(random: Random, node: str) -> list[Fault]:
         *changes,
         *trouble,
     ]
+
+
+def _lost_ear(random: Random) -> list[Fault]:
+    """A central that hears a shard hears nothing for long, or stands still."""
+    kind = random.choice(("freeze", "bus_deaf", "bus_cut", "bus_offline"))
+    return [Fault(random.uniform(10.0, 40.0), kind, random.choice(CENTRALS), random.uniform(20.0, 45.0))]
 
 
 OF_A_WHOLE_NODE: tuple[Story, ...] = (_troubled_evictions, _relief, _long_shortage, _moving_sets)

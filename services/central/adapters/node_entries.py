@@ -41,6 +41,8 @@ class NodeEntries:
         self._known: dict[str, bytes | None] = {}
         self._settled: dict[str, tuple[Sources, NodeStrategies | None]] = {}
         """The inputs of each known entry; while they are the same there is nothing to do."""
+        self._newest: tuple[str, int] = ("", 0)
+        """The node whose known entry has the highest revision, and that revision."""
         self.failures: Mapping[str, str] = {}
         """Why a node's entry cannot be what is asked for, as one that is too large, by node."""
 
@@ -48,6 +50,7 @@ class NodeEntries:
         """Read everything again, because another central may have led."""
         self._known.clear()
         self._settled.clear()
+        self._newest = ("", 0)
 
     async def write(self, wanted: Mapping[str, Sources], slo: Mapping[str, NodeStrategies] | None = None) -> None:
         """Write the entries by node from the sources of each kind; later kinds override earlier ones.
@@ -84,17 +87,24 @@ class NodeEntries:
         self.failures = refused
 
     async def _notice_a_new_bucket(self) -> None:
-        # One key is enough: a bucket is lost as a whole, and made again empty.
-        node = min(self._known)
+        # One key is enough: a bucket is lost as a whole, and made again empty or from an older copy. The copy may have
+        # the others as they are, so it is the one that was written last.
+        node, revision = self._newest if self._newest[0] else (min(self._known), 0)
         entry = await self._bus.get(CONFIG_BUCKET, node_config_key(node))
-        if (entry.value if entry else None) != self._known[node]:
+        there = (entry.value, entry.revision) if entry else (None, 0)
+        if there != (self._known[node], revision):
             self.forget()
+
+    def _note_revision(self, node: str, revision: int) -> None:
+        if revision > self._newest[1]:
+            self._newest = node, revision
 
     async def _write(self, node: str, sources: Sources, strategies: NodeStrategies | None) -> None:
         key = node_config_key(node)
         if node not in self._known:
             entry = await self._bus.get(CONFIG_BUCKET, key)
             self._known[node] = entry.value if entry else None
+            self._note_revision(node, entry.revision if entry else 0)
         if self._settled.get(node) == (sources, strategies):
             return
         there = self._known[node]
@@ -110,6 +120,7 @@ class NodeEntries:
         revision = await self._bus.put(CONFIG_BUCKET, key, value)
         # Only after the write: one that failed is compared and tried again.
         self._known[node] = value
+        self._note_revision(node, revision)
         log.info("config.published", node=node, revision=revision, bytes=len(value))
 
     def applied(self, node: str, said: str | None) -> bool:

@@ -4,10 +4,10 @@ from collections import deque
 from collections.abc import Collection
 
 from services.central.core.heartbeats.heartbeat_rate import HEARTBEAT_BURST, HEARTBEATS_PER_S, MAX_HEARTBEAT_BYTES
+from services.central.core.heartbeats.listening import BusProbe
 from services.central.core.heartbeats.readiness import (
     HEARTBEAT_S,
     Assessment,
-    BusProbe,
     Heard,
     Ledger,
     assess,
@@ -19,7 +19,7 @@ from services.central.core.live_page.fleet import FleetView
 from services.central.core.lost_nodes.rules import Rules
 from services.central.node_messages import MessageBounds, NodeMessages
 from shared.contracts.bus.stored import RefusedMessage, read_event
-from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, event_filter, probe_subject
+from shared.contracts.bus.subjects import CONFIG_BUCKET, EVENTS_STREAM, event_filter, probe_subject, shard_subject
 from shared.contracts.cluster.cpus import CPUS_PERIOD_S, MAX_CPUS_BYTES, CpuMap
 from shared.contracts.cluster.offer import MAX_OFFER_BYTES, OFFER_PERIOD_S, NodeOffer
 from shared.contracts.cluster.pauses import PAUSES_KEY, Pause, Pauses
@@ -68,6 +68,7 @@ class LivePageIntake:
         cpus = NodeMessages(CpuMap, clock, CPUS_BOUNDS, self._take_cpus, service=SERVICE)
         self._subscriptions += [
             await heartbeats.listen(bus),
+            await bus.subscribe(shard_subject("*"), heartbeats.hear),  # where the hub divides them
             await offers.listen(bus),
             await cpus.listen(bus),
             await bus.subscribe(probe_subject(self._wire.boot_id), self._take_probe),

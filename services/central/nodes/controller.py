@@ -7,6 +7,7 @@ does nothing.
 """
 
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import partial
 from typing import Any
 
@@ -23,7 +24,6 @@ from services.central.leadership.leader import Leader, NotLeading
 from services.central.nodes.observer import NodeObserver
 from services.central.ports.nodes import NodePorts
 from shared.contracts.pod import Pod
-from shared.contracts.readiness import Readiness
 from shared.core.evictions.intents import TokenBucket
 from shared.errors import SubletError
 from shared.ports import Clock
@@ -54,9 +54,9 @@ class NodeController:
         """The Nodes with an agent, or that ever had one, by name; None while that is not known."""
         return self._observer.nodes()
 
-    def sent_ago_s(self, heartbeat: Readiness) -> float | None:
-        """How long ago, at least, a heartbeat was sent, by its node's own clock; None: unknown."""
-        return self._observer.sent_ago_s(heartbeat)
+    def sent_ago_s(self, node: str, sent_at: datetime) -> float | None:
+        """How long ago, at least, a node sent something, by its own clock; None: unknown."""
+        return self._observer.sent_ago_s(node, sent_at)
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:
         """Record what the bus says about the nodes; every central observes, only the leader acts on it."""

@@ -1,17 +1,18 @@
 """The observer of nodes: what the mirrors and the bus tell becomes one view of the cluster, with a verdict on each."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 
 from services.central.core.heartbeats.readiness import Assessment, Ledger
 from services.central.core.lost_nodes.rules import Rules
+from services.central.core.lost_nodes.verdict import READY
 from services.central.core.objects.companions import CompanionSeen
-from services.central.core.objects.nodes import AgentSeen, NodeSeen
+from services.central.core.objects.nodes import AgentSeen, LeaseSeen, NodeSeen
 from services.central.core.view.cluster_view import ClusterView
 from services.central.core.view.evidence import ClusterObservation, LostEvidence
 from services.central.leadership.leader import Leader
 from services.central.ports.mirrors import ClusterMirrors
-from shared.contracts.readiness import Readiness
 from shared.core.node_mode import NodeSwitch
 from shared.ports import Clock
 
@@ -49,9 +50,12 @@ class NodeObserver:
         A Node on which Sublet was never installed sends no heartbeat, and must not count as lost.
         """
         # None and not an empty mapping: "no nodes" would look like a cluster that has vanished.
-        if any(mirror.age_s is None for mirror in (self._mirrors.nodes, self._mirrors.agents, self._mirrors.cnrs)):
-            return None
-        return self._look().nodes
+        return self._look().nodes if self._listed else None
+
+    @property
+    def _listed(self) -> bool:
+        mirrors = self._mirrors
+        return all(mirror.age_s is not None for mirror in (mirrors.nodes, mirrors.agents, mirrors.cnrs))
 
     def _look(self) -> "_Known":
         """What was made of the mirrors, made anew where they have changed since, or somebody new was heard."""
@@ -77,30 +81,37 @@ class NodeObserver:
         heartbeat = self._ledger.get(node)
         return 0.0 if heartbeat is None else self._clock.monotonic() - heartbeat.heard_at_s
 
-    def sent_ago_s(self, heartbeat: Readiness) -> float | None:
-        """How long ago, at least, a heartbeat was sent, by the clock that its node shows in its lease; None: unknown.
+    def sent_ago_s(self, node: str, sent_at: datetime) -> float | None:
+        """How long ago, at least, a node sent something, by the clock that it shows in its lease; None: unknown.
 
         The clocks of two nodes may be ten minutes apart, but those of a kubelet and of the agent beside it are one.
         """
-        node_time = self._evidence.node_time(heartbeat.node, self._clock.monotonic())
-        return None if node_time is None else (node_time - heartbeat.sent_at).total_seconds()
+        node_time = self._evidence.node_time(node, self._clock.monotonic())
+        return None if node_time is None else (node_time - sent_at).total_seconds()
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> ClusterView:
         """Build the view of this moment from the evidence of the API server and of the bus."""
         self._ledger, self._assessment = ledger, assessment
-        known = _Known() if self.nodes() is None else self._look()
-        leases = self._mirrors.leases
+        known = self._look() if self._listed else _Known()
         seen = ClusterObservation(
             nodes=known.nodes,
             agents=None if self._mirrors.agents.age_s is None else known.agents,
-            leases=None if leases.age_s is None else list(leases.objects.values()),
+            leases=self._leases(),
             assessment=assessment,
             bus_well=bus_well,
             api_age_s=self._api_age_s(),
         )
         judged = self._evidence.judge_all(seen, self._clock.monotonic(), rules)
-        observing = frozenset(n for n, one in judged.items() if one.verdict != "ready" and self._observes(n))
+        doubtful = [name for name, one in judged.items() if one is not READY]
+        observing = frozenset(n for n in doubtful if judged[n].verdict != "ready" and self._observes(n))
         return ClusterView(judged, known.nodes, known.cnrs, self._evidence.pods, assessment, observing)
+
+    def _leases(self) -> Collection[LeaseSeen] | None:
+        """Return the leases renewed since the last look, or all of them where none is known; None: never listed."""
+        if self._mirrors.leases.age_s is None:
+            return None
+        renewed = self._mirrors.renewals.pop_news()
+        return renewed if self._evidence.knows_leases else self._mirrors.leases.objects.values()
 
     def _observes(self, node: str) -> bool:
         heartbeat = self._ledger.get(node)

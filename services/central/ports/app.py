@@ -2,12 +2,12 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from services.central.core.heartbeats.readiness import Assessment, Ledger
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.objects.nodes import NodeSeen
-from shared.contracts.readiness import Readiness
 from shared.ports import Bus
 
 
@@ -98,8 +98,8 @@ class ClusterSide(Protocol):
         """The Nodes that there are, by name; None while that is not known."""
         ...
 
-    def sent_ago_s(self, heartbeat: Readiness) -> float | None:
-        """How long ago, at least, a heartbeat was sent, by its node's own clock; None: unknown."""
+    def sent_ago_s(self, node: str, sent_at: datetime) -> float | None:
+        """How long ago, at least, a node sent something, by its own clock; None: unknown."""
         ...
 
     def observe(self, ledger: Ledger, assessment: Assessment, rules: Rules, *, bus_well: bool) -> None:

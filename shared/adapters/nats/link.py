@@ -42,6 +42,8 @@ CONNECT_BASE_S, CONNECT_CAP_S = 2.0, 10.0
 """How long the server may take for each step of a greeting: the first try, and tries after several in vain."""
 TRYING_CHECK_S = 10.0
 CANCEL_AGAIN_S = 0.05
+GIVE_UP_S = 2.0
+"""How long the client may take to close; with TLS it may wait for the end of a connection that is gone, for ever."""
 REFUSED_LOGIN = "authorization violation"
 """The server's answer to a wrong user or password, or to a removed one."""
 DRAIN_TIMEOUT_S = 5
@@ -287,11 +289,17 @@ class Link:
             log.warning("bus.troubled", kind=kind, held_back=held_back, **details)
 
     async def _give_up(self) -> None:
-        with contextlib.suppress(*FAILURES):
-            await self.client.close()
+        # A task of its own and `asyncio.wait`, as in `_connected_within`: the client may swallow a cancellation.
+        closing = asyncio.create_task(self._close())
+        await asyncio.wait({closing}, timeout=GIVE_UP_S)
+        closing.cancel()
         if not self.closed:
             self._closed.set_result("closed by this process")
         self._tell()
+
+    async def _close(self) -> None:
+        with contextlib.suppress(*FAILURES):
+            await self.client.close()
 
     def _next_server(self, servers: list[Server], _info: dict[str, Any]) -> tuple[Server, float]:
         """The server that failed least, after a growing random pause: the client's own choice would never change."""

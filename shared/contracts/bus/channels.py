@@ -15,6 +15,7 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.cluster.cpus import CpuMap, CpuWatch
 from shared.contracts.cluster.decision import Decision
 from shared.contracts.cluster.figures import PodFigures
+from shared.contracts.cluster.heard import HeardRound
 from shared.contracts.cluster.offer import NodeOffer
 from shared.contracts.cluster.profiles import ServiceProfiles
 from shared.contracts.envelope import Message
@@ -32,6 +33,7 @@ _TOKEN = re.compile(r"\{(\w+)\}")
 
 TOKENS: Mapping[str, str] = {
     "node": "Node name with '.' written as '_'.",
+    "central": "Name of a central's pod with '.' written as '_'.",
     "service": f"{', '.join(SERVICES[:-1])} or {SERVICES[-1]}.",
     "pod_uid": "UID of the pod.",
     "phase": "intended, created, succeeded, failed, refused or cancelled.",
@@ -92,6 +94,7 @@ CHANNELS = (
     Channel(Allocation, "sublet.node.v1.alloc.{node}", ("qrm",), ("advisor", "evictor", "reporter")),
     Channel(Health, "sublet.node.v1.health.{node}.{service}", SERVICES, ("reporter",)),
     Channel(Readiness, "sublet.cluster.v1.ready.{node}", ("reporter",), ("central",)),
+    Channel(HeardRound, "sublet.cluster.v1.heard.{central}", ("central",), ("central",)),
     Channel(NodeOffer, "sublet.cluster.v1.offer.{node}", ("reporter",), ("central",)),
     Channel(PodFigures, "sublet.cluster.v1.figures.{node}", ("reporter",), ("central",)),
     Channel(ServiceProfiles, "sublet.cluster.v1.profiles.{node}", ("central",), ("advisor",)),

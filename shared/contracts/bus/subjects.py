@@ -5,13 +5,15 @@ Why each kind of message travels as it does: docs/adr/0002-what-travels-how.md.
 
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Literal
 
 from shared.contracts.bus.channels import CHANNEL_OF, CHANNELS, DECISIONS, EVENTS, INTENTS, kept_in
 from shared.contracts.cluster.decision import DecidedObject, Decision, decision_tokens
+from shared.contracts.cluster.heard import MOST_SHARDS
 from shared.contracts.envelope import Message
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 from shared.contracts.ids import node_token
-from shared.contracts.readiness import Health
+from shared.contracts.readiness import Health, Readiness
 
 ROOT = "sublet"
 INTENTS_STREAM, EVENTS_STREAM, DECISIONS_STREAM = INTENTS, EVENTS, DECISIONS
@@ -104,12 +106,24 @@ STREAMS = (
 )
 
 _STATE = {channel.message: channel.prefix for channel in CHANNELS if not channel.stream}
+_SHARDS = {str(shard) for shard in range(MOST_SHARDS)}
 STATE_MESSAGES: tuple[type[Message], ...] = tuple(_STATE)
 
 
 def state_subject(message: type[Message], node: str) -> str:
     """Where the full-state messages of a node are published; `node` "*" is every node (for subscribers)."""
     return f"{_STATE[message]}.{node if node == '*' else node_token(node)}"
+
+
+def shard_subject(shard: int | Literal["*"]) -> str:
+    """Where the hub maps the heartbeats of one shard, or of any (docs/adr/0020-heartbeats-in-shards.md)."""
+    return f"{_STATE[Readiness]}.{shard}.*"
+
+
+def shard_of(subject: str) -> int | None:
+    """The shard in which a heartbeat came; None where the hub does not divide them."""
+    shard = subject.removeprefix(_STATE[Readiness]).rpartition(".")[0].removeprefix(".")
+    return int(shard) if shard in _SHARDS else None
 
 
 def health_subject(node: str, service: str) -> str:

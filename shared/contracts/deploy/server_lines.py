@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from shared.contracts.bus.channels import CHANNEL_OF
 from shared.contracts.bus.rights import (
     API,
     CONFIG_READ,
@@ -14,6 +15,16 @@ from shared.contracts.bus.rights import (
     TO_NODES,
 )
 from shared.contracts.deploy.block import Block
+from shared.contracts.readiness import Readiness
+
+SHARDED = f"{CHANNEL_OF[Readiness].prefix}.*.*"
+"""Heartbeats as the hub maps them where it divides them: shard and node
+(docs/facts/nats.md#mappings-hold-for-what-comes-in-by-leaves)."""
+
+
+def _divided(words: str) -> str:
+    """Only where heartbeats are divided."""
+    return f"{{{{ if gt (int .Values.central.shards) 1 }}}}, {words}{{{{ end }}}}"
 
 
 def _quoted(words: tuple[str, ...], between: str) -> str:
@@ -23,8 +34,10 @@ def _quoted(words: tuple[str, ...], between: str) -> str:
 def hub() -> Iterator[Block]:
     """What stands in the hub's and the leaves' configuration."""
     said = ", ".join(f'{{ stream: "{subject}", accounts: [SUBLET] }}' for subject in OF_NODES)
+    said += _divided(f'{{ stream: "{SHARDED}", accounts: [SUBLET] }}')
     yield Block(r'exports: \[\{ stream: "sublet\.cluster\..*', (f"exports: [{said}]",))
     heard = ", ".join(f'{{ stream: {{ account: NODES, subject: "{subject}" }} }}' for subject in OF_NODES)
+    heard += _divided(f'{{ stream: {{ account: NODES, subject: "{SHARDED}" }} }}')
     yield Block(r"imports: \[\{ stream: \{ account: NODES, .*", (f"imports: [{heard}]",))
     yield Block(
         r'\{ service: \{ account: SUBLET, subject: "sublet\.cluster\..*',

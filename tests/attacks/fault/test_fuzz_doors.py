@@ -313,16 +313,16 @@ def test_no_text_of_a_life_before_gets_past_the_door_of_what_a_policy_learned() 
     """Whatever lies in the file: it is nothing, or margins that go on, bound the need, and can be written again."""
     rules, margin = AdaptiveSettings().rules, LearnedMargin()
     for number in range(20):
-        margin = margin.observe(5.0 + number % 3, 10.0 * number, 48, rules)
+        margin = margin.observe(5.0 + number % 3, 10.0 * number, 48, rules.learning)
     good = json.loads(margins_text({"share": margin}, 1000.0))
     for name, text in odd_texts([good], share(), SEED):
         try:
             found, _ = margins_of(text, 1100.0)
             for learned in found.values():
                 for number in range(3):
-                    learned = learned.observe(1.0 + number, 100 + 20.0 * number, 48, rules)  # noqa: PLW2901
-                assert learned.last is not None
-                assert 3.0 <= learned.last.bound_cores < math.inf
+                    learned = learned.observe(1.0 + number, 100 + 20.0 * number, 48, rules.learning)  # noqa: PLW2901
+                assert 3.0 <= learned.forecast(48, rules).bound_cores < math.inf
+                assert 3.0 <= learned.lines.bound_cores(48, rules.caution) < math.inf
                 margins_text({"share": learned}, 1200.0)
         except Exception as error:
             raise AssertionError(f"text {name}: {error!r}: {text[:500]!r}") from error

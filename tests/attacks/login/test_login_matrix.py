@@ -34,6 +34,8 @@ TARGETS = (
     EVENT,  # a stream
     INTENT,
     "sublet.cluster.v1.ready.b",  # a node's state
+    "sublet.cluster.v1.ready.0.b",  # the same as a hub maps it that divides heartbeats
+    "sublet.cluster.v1.heard.central-a",  # what a central has heard of all nodes
     "sublet.node.v1.advice.b",
     "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.SUBLET_EVENTS.team-b",  # the stream of dead letters
     "_INBOX_central.c.victim",  # another's inbox

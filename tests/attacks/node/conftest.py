@@ -19,9 +19,9 @@ def _leaf(folder: Path, hub: Hub, node: str) -> Leaf:
 
 
 @pytest.fixture
-async def two_nodes(tmp_path: Path, until: Until) -> AsyncIterator[TwoNodes]:
-    """Up, with streams, and both leaves at the hub."""
-    hub = started_hub(tmp_path / "hub")
+async def two_nodes(request: pytest.FixtureRequest, tmp_path: Path, until: Until) -> AsyncIterator[TwoNodes]:
+    """Up, with streams, and both leaves at the hub; the parameter is what its configuration has in other words."""
+    hub = started_hub(tmp_path / "hub", getattr(request, "param", None))
     central = await hub.client(f"central:{PASSWORD}", "central/c")
     for spec in STREAMS:
         await central.ensure_stream(spec)

@@ -3,12 +3,12 @@
 import asyncio
 import contextlib
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
 from central_rig import central_on
+from flood import flooding
 
 from services.central.core.heartbeats.heartbeat_rate import HEARTBEAT_BURST, HEARTBEATS_PER_S
 from shared import telemetry
@@ -22,34 +22,15 @@ pytestmark = pytest.mark.timeout(120)
 
 HONEST = [f"honest-{number}" for number in range(200)]
 SENT = 100_000
-FLOOD = """
-import asyncio, sys
-import nats
-
 TRUE = b'{"v":1,"node":"hostile","boot_id":"0123456789abcdef","seq":%d,"sent_at":"2026-01-01T00:00:00Z","ready":true}'
-KINDS = [TRUE, b'not a heartbeat %d', b'{"node":"honest-1","seq":%d}', b'%d' + b'x' * 60_000]
-
-async def main(url, count):
-    client = await nats.connect(url)
-    for number in range(count):
-        large = number % 100 == 3
-        await client.publish("sublet.cluster.v1.ready.hostile", KINDS[3 if large else number % 3] % number)
-        if number % 1000 == 0:
-            await client.flush()
-    await client.drain()
-
-asyncio.run(main(sys.argv[1], int(sys.argv[2])))
-"""
+KINDS = [TRUE, b"not a heartbeat %d", b'{"node":"honest-1","seq":%d}', b"%d" + b"x" * 60_000]
 
 
 @pytest.fixture
 def flood(nats_server: NatsServer, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that sends so many, and ends."""
-    script = tmp_path / "flood.py"
-    script.write_text(FLOOD)
-    with subprocess.Popen([sys.executable, str(script), nats_server.url, str(SENT)]) as process:
+    with flooding(tmp_path, nats_server.url, SENT, subject="sublet.cluster.v1.ready.hostile", kinds=KINDS) as process:
         yield process
-        process.kill()
 
 
 async def test_central_hears_every_other_node(

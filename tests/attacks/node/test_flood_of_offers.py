@@ -2,11 +2,11 @@
 
 import asyncio
 import subprocess
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from flood import flooding
 
 from services.central.node_messages import MessageBounds, NodeMessages
 from shared import telemetry
@@ -21,35 +21,18 @@ pytestmark = pytest.mark.timeout(120)
 HONEST = [f"honest-{number}" for number in range(100)]
 SENT, BURST, PER_S = 50_000, 20, 2.0
 BOUNDS = MessageBounds(MAX_OFFER_BYTES, OFFER_PERIOD_S, PER_S, BURST)
-FLOOD = """
-import asyncio, sys
-import nats
-
-TRUE = b'{"v":1,"node":"hostile","boot_id":"0123456789abcdef","seq":%d,"sent_at":"2026-01-01T00:00:00Z",' \\
-       b'"reclaimed":{"cpu_millis":99000}}'
-KINDS = [TRUE, TRUE.replace(b'"hostile"', b'"honest-1"'), b'{"pods":%d', b'%d' + b'x' * 200_000]
-
-async def main(url, count):
-    client = await nats.connect(url)
-    for number in range(count):
-        large = number % 100 == 3
-        await client.publish("sublet.cluster.v1.offer.hostile", KINDS[3 if large else number % 3] % number)
-        if number % 1000 == 0:
-            await client.flush()
-    await client.drain()
-
-asyncio.run(main(sys.argv[1], int(sys.argv[2])))
-"""
+TRUE = (
+    b'{"v":1,"node":"hostile","boot_id":"0123456789abcdef","seq":%d,"sent_at":"2026-01-01T00:00:00Z",'
+    b'"reclaimed":{"cpu_millis":99000}}'
+)
+KINDS = [TRUE, TRUE.replace(b'"hostile"', b'"honest-1"'), b'{"pods":%d', b"%d" + b"x" * 200_000]
 
 
 @pytest.fixture
 def flood(nats_server: NatsServer, tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """A process that sends so many, and ends."""
-    script = tmp_path / "flood.py"
-    script.write_text(FLOOD)
-    with subprocess.Popen([sys.executable, str(script), nats_server.url, str(SENT)]) as process:
+    with flooding(tmp_path, nats_server.url, SENT, subject="sublet.cluster.v1.offer.hostile", kinds=KINDS) as process:
         yield process
-        process.kill()
 
 
 async def test_every_other_node_is_heard_and_none_is_spoken_for(

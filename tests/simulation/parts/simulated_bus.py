@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any
 
@@ -19,6 +19,11 @@ from shared.retry import until_stored
 
 LEAST_S, MOST_S = 0.0002, 0.003
 """Between a publish and its delivery while nothing is wrong."""
+
+
+def shard_of_node(node: str, shards: int) -> int:
+    """Where the hub maps its heartbeats; real ones compute something else that is as good."""
+    return sum(node.encode()) % shards
 
 
 @dataclass
@@ -57,8 +62,9 @@ class Interests(list[Interest]):
 class Broker(MemoryBroker):
     """The servers. `stored_by` is told of each message that a stream takes for the first time, and who sent it."""
 
-    def __init__(self) -> None:
+    def __init__(self, shards: int = 1) -> None:
         super().__init__()
+        self._shards = shards
         self.stored_by: Callable[[Received, Process | None], None] = lambda _message, _process: None
         self.full = False
         """The streams' disk is full."""
@@ -77,7 +83,15 @@ class Broker(MemoryBroker):
             sender = CURRENT.get()
             skew_s = sender.skew_s if sender is not None else 0.0
             self.sent.setdefault(message.data, (asyncio.get_running_loop().time(), skew_s))
+            message = self._divided(message)
         super().route(message, without)
+
+    def _divided(self, message: Received) -> Received:
+        """As the hub maps what comes in by leaves, where heartbeats are divided."""
+        if self._shards == 1:
+            return message
+        ready, _, node = message.subject.rpartition(".")
+        return replace(message, subject=f"{ready}.{shard_of_node(node, self._shards)}.{node}")
 
     def _deliver(self, message: Received, without: object) -> None:
         """As its base, without a look at everybody for each message: most listen to one subject alone."""

@@ -81,7 +81,8 @@ class Site:
             return self.app
 
         common = CommonSettings(node=self.name, substrate="kubernetes", state_dir=self.world.folder)
-        runner = Runner((ServicePlan("central", build),), bus, clock, common, RAW)
+        raw = {"central": {**RAW["central"], "shards": self.world.plan.shards}}
+        runner = Runner((ServicePlan("central", build),), bus, clock, common, raw)
         self.stop = stop = asyncio.Event()
         task = process.start(runner.run(stop), self.name)
         task.add_done_callback(lambda done: self.world.central_ended(self, process, done))

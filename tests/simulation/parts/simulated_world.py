@@ -61,7 +61,7 @@ class World:
             self.tell = lambda line: tell(f"{self.now_s:9.3f}  {line.replace(str(self.folder), '')}")
         self.folder = Path(tempfile.mkdtemp(prefix="sublet-simulation-", dir=IN_MEMORY if IN_MEMORY.is_dir() else None))
         self.checks = Checks(self)
-        self.api, self.broker = SimApi(), Broker()
+        self.api, self.broker = SimApi(), Broker(plan.shards)
         self.api.done, self.api.ended = self.checks.api_did, self.checks.pod_ended
         self.broker.stored_by = self.checks.stored
         self.machines = {

@@ -37,6 +37,7 @@ class Checks(EvictionPromises, NodePromises):
     def every_second(self) -> None:
         """What holds at any moment."""
         self.no_ghosts()
+        self.no_silence_of_the_unheard()
         for machine in self.world.machines.values():
             self.lease_ends(machine)
 

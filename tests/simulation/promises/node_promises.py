@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
 LEASE_LEFT_S = 2.0
 """The watchdog's tick, and the writes that it makes."""
+TOLD_LATE_S = 0.5
+"""So late the reporter may hear of what was applied: each request leaves with what is true then, however long the one
+before it took."""
 
 
 class NodePromises(Promises):
@@ -40,14 +43,11 @@ class NodePromises(Promises):
         """Before an amount is offered."""
         if said is None:
             return
-        route = machine.route
-        troubled = route.away or route.slow_s or route.refusing or route.conflicts or route.lost_answers
         millis, applied = parse_units(str(said)), 0
         known = self.applied[machine.name]
-        # A write that is under way when the offer falls is finished; the next one follows at once.
         for index, (_, amount) in enumerate(known):
             until_s = known[index + 1][0] if index + 1 < len(known) else self.world.now_s
-            if until_s >= self.world.now_s - (60.0 if troubled else 0.5):
+            if until_s >= self.world.now_s - TOLD_LATE_S:
                 applied = max(applied, amount)
         if millis > applied:
             self.fail("O", f"{machine.name} offers {millis} milli-cores, {applied} are applied")

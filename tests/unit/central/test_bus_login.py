@@ -20,8 +20,16 @@ from services.central.core.logins.bus_login import (
 )
 from shared.adapters.kube.client import Document, Kube, KubeError
 from shared.adapters.kube.tokens import KubeTokens
-from shared.contracts.bus.subjects import DECISIONS_STREAM, NODE_KV, decision_subject, state_subject, subject_matches
+from shared.contracts.bus.subjects import (
+    DECISIONS_STREAM,
+    NODE_KV,
+    decision_subject,
+    shard_subject,
+    state_subject,
+    subject_matches,
+)
 from shared.contracts.cluster.decision import DecidedObject
+from shared.contracts.cluster.heard import MOST_SHARDS, HeardRound
 from shared.contracts.cluster.profiles import ServiceProfiles
 from shared.contracts.ids import NAME_PATTERN, node_token
 from shared.contracts.readiness import Readiness, node_config_key
@@ -114,6 +122,14 @@ def test_no_right_of_a_node_covers_what_is_anothers(node: str, other: str) -> No
     token = node_token(other)
     others = [
         state_subject(Readiness, other),
+        # What the hub maps heartbeats to is nobody's to say, its own neither.
+        *(
+            shard_subject(shard).replace("*", name)
+            for shard in range(MOST_SHARDS)
+            for name in (token, node_token(node))
+        ),
+        state_subject(HeardRound, node),
+        state_subject(HeardRound, other),
         state_subject(ServiceProfiles, other),
         f"sublet.cluster.v1.intent.{token}.0a-1",
         f"sublet.cluster.v1.event.eviction.created.default.{token}",

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.central.core.heartbeats.listening import BusProbe
 from services.central.core.heartbeats.readiness import (
     Assessment,
-    BusProbe,
     Heard,
     Heartbeat,
     Ledger,
@@ -94,6 +94,18 @@ def test_an_unready_node_is_explained_by_its_services() -> None:
     ill = (ServiceHealth(service="metrics", ok=True), ServiceHealth(service="qrm", ok=False, why="no pods"))
     record(ledger, beat(ready=False, services=ill), NOW_S)
     assert look(ledger).nodes["n1"].why == "qrm: no pods"
+
+
+@pytest.mark.parametrize(
+    ("revisions", "oldest"), [((3, 5), 3), ((5, 3), 3), ((4, 4), 4), ((0, 9), 0), ((3, None), None), ((), None)]
+)
+def test_a_node_works_with_the_configuration_of_its_service_that_is_furthest_behind(
+    revisions: tuple[int | None, ...], oldest: int | None
+) -> None:
+    ledger: Ledger = {}
+    services = [ServiceHealth(service=f"s{n}", ok=True, config_revision=r) for n, r in enumerate(revisions)]
+    record(ledger, beat(services=tuple(services)), NOW_S)
+    assert ledger["n1"].revision == oldest
 
 
 def test_silence_has_no_word_that_could_be_acted_on() -> None:

@@ -12,6 +12,7 @@ from services.central.core.lost_nodes.guards import (
     CountedNode,
     Guards,
     NodePlace,
+    Places,
     allowed_bad,
     weigh,
 )
@@ -58,6 +59,11 @@ def test_a_share_of_every_pool_and_zone_for_every_count() -> None:
             assert not guards.paused
 
 
+def test_of_the_nodes_heard_some_may_stand_nowhere() -> None:
+    places = Places.of({"n1": NodePlace(pool="p", zone="z"), "n2": NodePlace(pool="p"), "n3": NOWHERE})
+    assert places.totals(5) == {CLUSTER: 5, "pool/p": 2, "zone/z": 1}
+
+
 def test_a_paused_cluster_pauses_every_place() -> None:
     guards = look(nodes(10, 3))
     assert guards.paused
@@ -86,6 +92,29 @@ def test_nodes_that_fell_silent_together(total: int, together: int, paused: bool
         assert not look(nodes(total, together, silent_s=901.0), guards, 901.0).paused
 
 
+@pytest.mark.parametrize(
+    ("silent_s", "sudden"), [(0.0, False), (30.0, False), (30.1, True), (90.0, True), (90.1, False), (None, False)]
+)
+@pytest.mark.parametrize("bad", [True, False])
+def test_a_node_is_bad_by_its_word_and_suddenly_silent_by_certain_seconds(
+    silent_s: float | None, sudden: bool, bad: bool
+) -> None:
+    census = Census.of([*nodes(90), *(CountedNode(f"s{i}", bad, silent_s) for i in range(10))])
+    guards = weigh(census, Guards(), 0.0, RULES)
+    assert bool(guards.paused) is sudden
+    assert guards.state == look(nodes(100, 10 * bad)).state
+    many = Census.of([*nodes(70), *(CountedNode(f"s{i}", bad, silent_s) for i in range(30))])
+    assert bool(weigh(many, Guards(), 0.0, RULES).paused) is (sudden or bad)
+
+
+def test_of_several_reasons_for_a_pause_the_longest_counts() -> None:
+    both = look(nodes(50, 20, silent_s=31.0))
+    assert len(both.paused) == 2
+    again = look(nodes(50, 20), both, 100.0)
+    assert both.held_until_s == again.held_until_s == {CLUSTER: 900.0}
+    assert look(nodes(50, 20), both, 700.0).held_until_s == {CLUSTER: 1000.0}
+
+
 @pytest.mark.parametrize(("left", "paused"), [(100, False), (90, False), (89, True), (0, True)])
 def test_many_nodes_gone_at_once(left: int, paused: bool) -> None:
     assert bool(look(nodes(left), look(nodes(100)), 1.0).paused) is paused
@@ -100,6 +129,22 @@ def test_nodes_gone_one_after_another_are_noticed_and_believed_in_the_end() -> N
     assert guards.most_nodes == 89
     assert guards.paused == ("a pause holds for another 59 s",)
     assert not look(nodes(89), guards, 961.0).paused
+
+
+@pytest.mark.parametrize(
+    ("counts", "paused"),
+    [
+        pytest.param([(0.0, 100), (800.0, 100), (950.0, 85)], True, id="as many as ever, lately"),
+        pytest.param([(0.0, 100), (1.0, 200), (2.0, 150)], True, id="more had come"),
+        pytest.param([(0.0, 100), (1.0, 95), (900.0, 85)], True, id="long ago, but not yet the past"),
+        pytest.param([(0.0, 100), (1.0, 95), (901.0, 85)], False, id="the past"),
+    ],
+)
+def test_the_most_nodes_lately_are_what_is_left_of(counts: list[tuple[float, int]], paused: bool) -> None:
+    guards = Guards()
+    for at_s, total in counts:
+        guards = look(nodes(total), guards, at_s)
+    assert bool(guards.paused) is paused
 
 
 def test_a_pause_ends_only_after_a_clean_time_and_then_the_pace_is_back() -> None:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from services.central.core.heartbeats.readiness import Assessment, BusProbe, Heard, Heartbeat, assess, reconcile
+from services.central.core.heartbeats.listening import BusProbe
+from services.central.core.heartbeats.readiness import Assessment, Heard, Heartbeat, assess, reconcile
 from services.central.core.lost_nodes.actions import NodeCase, plan_actions
 from services.central.core.lost_nodes.rules import Rules
 from services.central.core.lost_nodes.verdict import Evidence, judge

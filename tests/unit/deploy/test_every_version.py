@@ -2,14 +2,13 @@
 
 from pathlib import Path
 
-import pytest
 import yaml
-from every_version import VERSIONS, Ran, page
+from every_version import VERSIONS, page, read_page, read_report
 
 ROOT = Path(__file__).parents[3]
 REPORT = """<?xml version="1.0" encoding="utf-8"?>
-<testsuites name="pytest tests"><testsuite name="pytest" errors="1" failures="1" skipped="1" tests="4" time="90.5">
-<testcase classname="tests.kubernetes.test_tide_story" name="one" time="1"><failure>why</failure></testcase>
+<testsuites name="pytest tests"><testsuite name="pytest" tests="4" timestamp="2026-11-28T15:05:30.503351+00:00">
+<testcase classname="tests.kubernetes.test_tide_story" name="one" time="60.6"><failure>why</failure></testcase>
 <testcase classname="tests.kubernetes.test_tide_story" name="two" time="1" />
 <testcase classname="tests.kubernetes.test_crds" name="three" time="1"><skipped>why</skipped></testcase>
 <testcase classname="tests.kubernetes.test_crds" name="four" time="1"><error>why</error></testcase>
@@ -17,19 +16,29 @@ REPORT = """<?xml version="1.0" encoding="utf-8"?>
 """
 
 
-def test_a_row_says_what_failed_first() -> None:
-    ran = Ran.read(REPORT)
-    assert ran.cell("test_tide_story") == "**1 failed**, 1"
-    assert ran.cell("test_crds") == "**1 failed**, 1 skipped"
-    assert ran.cell("test_gate_story") == "not run"
-    assert ran.seconds == pytest.approx(90.5)
+TIDE, CRDS = "**1 failed**, 1 in 62 s, 2026-11-28", "**1 failed**, 1 skipped in 2 s, 2026-11-28"
 
 
-def test_columns_are_the_versions_that_ran_newest_first() -> None:
-    shown = page({VERSIONS[-1]: Ran.read(REPORT), VERSIONS[0]: Ran.read(REPORT)}, "a machine")
+def test_a_cell_says_what_failed_first_how_long_it_took_and_when() -> None:
+    assert read_report(REPORT) == {"tide story": TIDE, "crds": CRDS}
+
+
+def test_columns_are_the_versions_that_ran_newest_first_and_a_story_that_did_not_run_says_so() -> None:
+    shown = page({VERSIONS[-1]: {"tide story": TIDE}, VERSIONS[0]: {"tide story": TIDE, "crds": CRDS}}, "a machine")
     assert f"| story | {VERSIONS[0]} | {VERSIONS[-1]} |" in shown
-    assert "| tide story | **1 failed**, 1 | **1 failed**, 1 |" in shown
-    assert "| minutes, all of it | 2 | 2 |" in shown
+    assert f"| tide story | {TIDE} | {TIDE} |" in shown
+    assert f"| crds | {CRDS} | not run |" in shown
+
+
+def test_what_a_page_says_is_read_back_so_that_a_run_of_other_stories_leaves_it() -> None:
+    cells = {VERSIONS[0]: {"tide story": TIDE, "crds": CRDS}, VERSIONS[1]: {"crds": CRDS}}
+    assert read_page(page(cells, "a machine")) == cells
+
+
+def test_the_committed_page_is_read_whole_and_written_alike() -> None:
+    text = (ROOT / "docs/kubernetes-versions.md").read_text()
+    machine = text.partition("the last time on ")[2].partition(";")[0]
+    assert page(read_page(text), machine) == text
 
 
 def test_every_minor_version_that_the_chart_takes_is_tried() -> None:

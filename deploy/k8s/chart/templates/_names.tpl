@@ -12,8 +12,20 @@ app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
 {{- end -}}
 {{- end }}
 
+{{- /* One half's own image, with the tag of the image of everything; that image where none is named. */ -}}
+{{- define "sublet.halfImage" -}}
+{{- if .half.name -}}
+{{ .half.name }}{{ if .half.digest }}@{{ .half.digest }}{{ else }}:{{ .root.Values.image.tag | default .root.Chart.AppVersion }}{{ end }}
+{{- else -}}
+{{ include "sublet.image" .root }}
+{{- end -}}
+{{- end }}
+{{- define "sublet.nodeImage" -}}{{ include "sublet.halfImage" (dict "root" . "half" .Values.image.node) }}{{- end }}
+{{- define "sublet.centralImage" -}}{{ include "sublet.halfImage" (dict "root" . "half" .Values.image.central) }}{{- end }}
+
+{{- /* A node's image has a nats-server in it, the one of the cluster's half has none. */ -}}
 {{- define "sublet.busImage" -}}
-{{ .Values.bus.image | default (include "sublet.image" .) }}
+{{ .Values.bus.image | default (include "sublet.nodeImage" .) }}
 {{- end }}
 
 {{- define "sublet.nodeUser" -}}system:serviceaccount:{{ .Release.Namespace }}:sublet-node{{- end }}

@@ -7,9 +7,10 @@ verdict on a lost node also needs evidence from Kubernetes (`verdict`).
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Literal
 
+from services.central.core.heartbeats.listening import BusProbe, ShardsHeard
 from services.central.core.lost_nodes.guards import NOWHERE, Census, CountedNode, Guards, Places, silenced, weigh
 from services.central.core.lost_nodes.rules import Rules
 from shared.contracts.mode import NodeMode
@@ -39,6 +40,8 @@ class Heartbeat:
     """The services that have refused a revision, and which."""
     mode: NodeMode | None = None
     """Whether it observes or enforces, by its own report; None: not heard yet, or not reported."""
+    shard: int | None = None
+    """The shard in which it was heard; None: not known, or heartbeats are not divided."""
 
 
 Ledger = dict[str, Heartbeat]
@@ -51,24 +54,35 @@ def record(ledger: Ledger, readiness: Readiness, now_s: float) -> Verdict:
     gate = heartbeat.gate if heartbeat else NewestGate(HEARTBEAT_S)
     verdict = gate.admit(readiness.boot_id, readiness.seq, now_s)
     if verdict == "new":
-        failing = tuple(f"{health.service}: {health.why}" for health in readiness.services if not health.ok)
-        hashes = {health.config_hash for health in readiness.services}
-        # All services must agree: a node on which some still work with the old configuration has not
-        # applied the new one.
-        applied = hashes.pop() if len(hashes) == 1 else None
-        revisions = [health.config_revision for health in readiness.services]
-        known = [revision for revision in revisions if revision is not None]
+        # One loop, for this is done thousands of times a second.
+        failing, refusals = list[str](), list[tuple[str, ConfigRefusal]]()
+        hashes, revisions = set[str | None](), set[int | None]()
+        for health in readiness.services:
+            hashes.add(health.config_hash)
+            revisions.add(health.config_revision)
+            if not health.ok:
+                failing.append(f"{health.service}: {health.why}")
+            if health.config_refused is not None:
+                refusals.append((health.service, health.config_refused))
         ledger[readiness.node] = Heartbeat(
             now_s,
             readiness.ready,
-            failing,
+            tuple(failing),
             gate,
-            applied,
-            min(known) if known and len(known) == len(revisions) else None,
-            tuple((h.service, h.config_refused) for h in readiness.services if h.config_refused is not None),
+            # All services must agree: a node on which some still work with the old configuration has not
+            # applied the new one.
+            hashes.pop() if len(hashes) == 1 else None,
+            _oldest(revisions),
+            tuple(refusals),
             readiness.mode or "enforce",
         )
     return verdict
+
+
+def _oldest(revisions: Collection[int | None]) -> int | None:
+    """The oldest revision; None where one is not reported, or there is none."""
+    known = [revision for revision in revisions if revision is not None]
+    return min(known) if known and len(known) == len(revisions) else None
 
 
 def reconcile(ledger: Ledger, nodes: Collection[str], now_s: float) -> None:
@@ -85,30 +99,6 @@ def forget(ledger: Ledger, now_s: float, rules: Rules) -> None:
     """Drop nodes that have been silent for longer than `forget_s`: they are not part of the cluster any more."""
     for node in [node for node, heartbeat in ledger.items() if now_s - heartbeat.heard_at_s > rules.forget_s]:
         del ledger[node]
-
-
-@dataclass(frozen=True, slots=True)
-class BusProbe:
-    """Central's own message over the bus: when it last came back, and since when without a gap.
-
-    While central did not receive from the bus, no node can be called silent, so that time counts for none of them.
-    """
-
-    heard_at_s: float | None = None
-    since_s: float | None = None
-
-    def returned(self, now_s: float, rules: Rules) -> "BusProbe":
-        """Record that the probe came back; after a gap, listening restarts."""
-        # Judged before this probe counts, because the gap that ends with it restarts the listening.
-        return BusProbe(now_s, self.since_s if self.well(now_s, rules) else now_s)
-
-    def well(self, now_s: float, rules: Rules) -> bool:
-        """Whether the bus can be trusted now."""
-        return self.heard_at_s is not None and now_s - self.heard_at_s <= rules.probe_max_age_s
-
-    def restarted(self, now_s: float) -> "BusProbe":
-        """Restart listening, as after a change of the rules."""
-        return BusProbe(self.heard_at_s, now_s if self.since_s is not None else None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +131,8 @@ class Assessment:
 
     def __post_init__(self) -> None:
         """Gather the others once, for each step of a pass asks for them."""
-        others = sorted((node, standing) for node, standing in self.nodes.items() if standing is not READY)
-        object.__setattr__(self, "others", dict(others))
+        others = [node for node, standing in self.nodes.items() if standing is not READY]
+        object.__setattr__(self, "others", {node: self.nodes[node] for node in sorted(others)})
 
     @property
     def paused(self) -> tuple[str, ...]:
@@ -164,6 +154,17 @@ class Heard:
     probe: BusProbe
     places: Places = field(default_factory=Places)
     """Pool and zone of each node; one that is not among them is in none that is known."""
+    shards: ShardsHeard | None = None
+    """What all centrals together hear; None: heartbeats are not divided."""
+
+    def silent_since_s(self, heartbeat: Heartbeat) -> float:
+        """Since when a node is silent for certain."""
+        since_s = heartbeat.heard_at_s if self.probe.since_s is None else max(heartbeat.heard_at_s, self.probe.since_s)
+        return since_s if self.shards is None else max(since_s, self.shards.since_s(heartbeat.shard))
+
+    def bus_well(self, now_s: float, rules: Rules) -> bool:
+        """Whether the bus can be trusted now, and somebody hears each shard."""
+        return self.probe.well(now_s, rules) and (self.shards is None or not self.shards.unheard(now_s, rules))
 
 
 def assess(heard: Heard, before: Assessment, now_s: float, rules: Rules) -> Assessment:
@@ -172,51 +173,50 @@ def assess(heard: Heard, before: Assessment, now_s: float, rules: Rules) -> Asse
     While the bus is suspect the guards count nothing, because all nodes would look silent at once, for a reason that is
     not theirs. Their memory stays, so that a pause does not end meanwhile.
     """
-    ledger, probe = heard.ledger, heard.probe
-    bus_suspect = _bus_suspect(probe, now_s, rules)
+    ledger = heard.ledger
+    bus_suspect = _bus_suspect(heard, now_s, rules)
     fresh_at_s = now_s - rules.late_s
-    nodes = {
-        # First and without a call, for it is true of nearly all of them each time.
-        node: READY
-        if heartbeat.ready and heartbeat.heard_at_s >= fresh_at_s
-        else _standing(heartbeat, bus_suspect, probe, now_s, rules)
-        for node, heartbeat in ledger.items()
-    }
+    nodes: dict[str, Standing] = dict.fromkeys(ledger, READY)
+    # Only of few there is more to say, and nearly all the time of a look at 50 000 nodes is this line.
+    doubtful = [node for node, one in ledger.items() if one.heard_at_s < fresh_at_s or not one.ready]
+    for node in doubtful:
+        nodes[node] = _standing(ledger[node], bus_suspect, heard, now_s, rules)
     if bus_suspect:
         return Assessment(nodes, bus_suspect, silenced(before.guards, bus_suspect))
-    assessed = Assessment(nodes, "", before.guards)
     others = [
-        CountedNode(node, bad=True, silent_s=standing.silent_s, place=heard.places.by_node.get(node, NOWHERE))
-        for node, standing in assessed.others.items()
+        CountedNode(node, bad=True, silent_s=nodes[node].silent_s, place=heard.places.by_node.get(node, NOWHERE))
+        for node in sorted(doubtful)
+        if nodes[node] is not READY
     ]
     census = Census(heard.places.totals(len(ledger)), others)
-    return replace(assessed, guards=weigh(census, before.guards, now_s, rules))
+    return Assessment(nodes, "", weigh(census, before.guards, now_s, rules))
 
 
-def _bus_suspect(probe: BusProbe, now_s: float, rules: Rules) -> str:
+def _bus_suspect(heard: Heard, now_s: float, rules: Rules) -> str:
     """Why central cannot judge silence now; empty when it can."""
+    probe = heard.probe
     if not probe.well(now_s, rules):
         return f"central did not hear its own probe within {rules.probe_max_age_s:g} s: the bus is suspect"
     listening_s = now_s - (probe.since_s if probe.since_s is not None else now_s)
     # A silence cannot be longer than the time of listening (docs/facts/safety-rules.md#rule-2-silence-is-not-death).
     if listening_s < rules.late_s:
         return f"central has listened for less than {rules.late_s:g} s"
+    unheard = () if heard.shards is None else heard.shards.unheard(now_s, rules)
+    if unheard:
+        which = ", ".join(str(shard) for shard in unheard)
+        return f"no central has heard shard {which} of the heartbeats within {rules.probe_max_age_s:g} s"
     return ""
 
 
-def _standing(heartbeat: Heartbeat, bus_suspect: str, probe: BusProbe, now_s: float, rules: Rules) -> Standing:
+def _standing(heartbeat: Heartbeat, bus_suspect: str, heard: Heard, now_s: float, rules: Rules) -> Standing:
     # Before the bus is checked: a node that is heard is known, whatever the state of the bus.
     if now_s - heartbeat.heard_at_s <= rules.late_s:
         return READY if heartbeat.ready else Standing("unready", "; ".join(heartbeat.failing) or "says so itself")
     if bus_suspect:
         # None, not a duration: central did not listen, so the node may have sent all the time.
         return Standing("unknown", bus_suspect, None)
-    silent_s = now_s - _silent_since(heartbeat, probe)
+    silent_s = now_s - heard.silent_since_s(heartbeat)
     if silent_s <= rules.late_s:
         return Standing("unknown", f"not heard of since central listens ({silent_s:.0f} s)", None)
     why = f"silent for {silent_s:.0f} s, at most {rules.late_s:g} s; silence alone is not death"
     return Standing("late", why, silent_s)
-
-
-def _silent_since(heartbeat: Heartbeat, probe: BusProbe) -> float:
-    return heartbeat.heard_at_s if probe.since_s is None else max(heartbeat.heard_at_s, probe.since_s)

@@ -22,8 +22,8 @@ class ClusterObservation:
     nodes: Mapping[str, NodeSeen]
     agents: Sequence[AgentSeen] | None
     """None: they were never listed."""
-    leases: Sequence[LeaseSeen] | None
-    """As with the agents."""
+    leases: Collection[LeaseSeen] | None
+    """Those that may have been renewed since the last look; None: as with the agents."""
     assessment: Assessment
     bus_well: bool
     """Whether central's own probe comes back over the bus."""
@@ -44,6 +44,13 @@ class LostEvidence:
         """The nodes and agents that the watches are of; while it is the same ones there is nothing to look for."""
         self._pods: Mapping[str, AgentState] = {}
         self._renewed: dict[str, tuple[str, float]] = {}
+        self._ready: tuple[Mapping[str, NodeSeen], dict[str, Judged]] = {}, {}
+        """The nodes of the last look, and all of them as ready, ascending by name."""
+
+    @property
+    def knows_leases(self) -> bool:
+        """Whether leases are known; if not, the next look needs all of them."""
+        return bool(self._renewed)
 
     @property
     def pods(self) -> Mapping[str, AgentState]:
@@ -76,7 +83,9 @@ class LostEvidence:
             seen = replace(seen, api_age_s=None)
         else:
             self._watch(seen.nodes, agents, leases, now_s)
-        judged = dict.fromkeys(sorted(seen.nodes), READY)
+        if self._ready[0] is not seen.nodes:
+            self._ready = seen.nodes, dict.fromkeys(sorted(seen.nodes), READY)
+        judged = self._ready[1].copy()
         for name in self._doubtful(seen):
             judged[name] = judge(self._evidence(seen.nodes[name], seen, now_s), rules)
         return judged
@@ -90,7 +99,7 @@ class LostEvidence:
         return [name for name in (*seen.assessment.others, *unheard) if name in seen.nodes]
 
     def _watch(
-        self, nodes: Mapping[str, NodeSeen], agents: Sequence[AgentSeen], leases: Sequence[LeaseSeen], now_s: float
+        self, nodes: Mapping[str, NodeSeen], agents: Sequence[AgentSeen], leases: Collection[LeaseSeen], now_s: float
     ) -> None:
         if self._watched is None or self._watched[0] is not nodes or self._watched[1] is not agents:
             self._watch_agents(nodes, agents, now_s)

@@ -11,9 +11,10 @@ from live_world import World
 
 from services.central.core.live_page.fleet import COLUMNS
 from services.central.live_page.viewers import FRAME_S, MAX_VIEWERS
-from shared.contracts.bus.subjects import CONFIG_BUCKET, state_subject
+from shared.contracts.bus.subjects import CONFIG_BUCKET, shard_subject, state_subject
 from shared.contracts.cluster.cpus import CpuMap, CpuPool, CpuTable, CpuWatch
 from shared.contracts.cluster.pauses import PAUSES_KEY, Pause, Pauses
+from shared.contracts.readiness import Readiness
 from shared.errors import Refused
 
 
@@ -46,6 +47,20 @@ def test_the_first_frame_has_all_nodes_and_later_ones_what_changed(virtual: Virt
             assert (told["name"], told["state"], told["why"]) == ("b", "unready", "qrm: no pods")
             await frames.aclose()
             assert world.app.state()["viewers"] == 0
+
+    virtual(story())
+
+
+def test_nodes_whose_heartbeats_the_hub_divides_are_shown_as_well(virtual: Virtual) -> None:
+    async def story() -> None:
+        async with World().running() as world:
+            wire = world.node("a")
+            subject = shard_subject(1).replace("*", "a")
+            await wire.bus.publish(subject, wire.stamp(Readiness, ready=True).encode())
+            await asyncio.sleep(1.1)
+            frames = frames_of(world)
+            assert [row[0] for row in (await frame(frames))["nodes"]] == ["a"]
+            await frames.aclose()
 
     virtual(story())
 

@@ -152,6 +152,30 @@ async def test_amounts_that_could_not_be_shown_are_shown_at_the_next_change_of_p
     assert world.shown[RECLAIMED_CPU] == "43k"
 
 
+@pytest.mark.parametrize("falls_before", range(1, 7))
+async def test_each_request_of_a_write_tells_what_is_offered_when_it_is_sent(world: World, falls_before: int) -> None:
+    await world.node.write(document(2000))
+    world.api.requests.clear()
+
+    def latest() -> dict[str, Any]:
+        return document(1000 if len(world.api.requests) >= falls_before else 4000, round=1)
+
+    await world.node.write(latest(), latest)
+    later = [body for method, _, body in world.api.requests[falls_before:] if method == "PATCH" and body]
+    assert not [body for body in later if "'4000'" in str(body) or "'4k'" in str(body)]
+    fell = len(world.api.requests) > falls_before
+    told = world.api.objects[CNR]["status"]["resourceAllocatable"][TUTORIAL_RECLAIMED_CPU]
+    assert (told, world.shown[TUTORIAL_RECLAIMED_CPU]) == (("1000", "1k") if fell else ("4000", "4k"))
+
+
+async def test_an_offer_that_falls_meanwhile_falls_on_the_node_before_the_cnr_tells_it(world: World) -> None:
+    await world.node.write(document(2000))
+    world.api.requests.clear()
+    first, fallen = document(4000), document(1000)
+    await world.node.write(first, lambda: fallen if f"{NODE}/status" in world.patches else first)
+    assert world.patches == [f"{NODE}/status", f"{NODE}/status", f"{CNR}/status"]
+
+
 async def test_what_is_withdrawn_is_gone_and_all_else_stays(world: World) -> None:
     await world.node.write(document())
     await remove_offer(FakeKube(world.api), "n1")

@@ -1,0 +1,1 @@
+"""The hearing of heartbeats, where several centrals divide it among themselves."""
