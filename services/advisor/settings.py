@@ -139,7 +139,8 @@ class AdvisorSettings(Settings):
     """What services declare in their ServiceProfileDescriptors; off unless `enabled`."""
     policy_budget_ms: Annotated[float, Field(gt=0, le=60_000, allow_inf_nan=False)] = 250.0
     """Milliseconds after which a round of the policy is too slow; canonical then replaces the policy. A round takes
-    less than one; the rest covers moments in which the advisor gets no CPU."""
+    less than one. Time in which the advisor waits for a CPU that others have does not count; time that a hypervisor
+    takes away does."""
     policy_retry_s: Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False)] = 300.0
     """Seconds after which a policy that failed or was too slow is started again."""
     max_allocation_age_s: Annotated[float, Field(gt=0, le=3600, allow_inf_nan=False)] = 30.0
@@ -147,7 +148,7 @@ class AdvisorSettings(Settings):
     period_s: Seconds = 4.5
     """The advisor repeats its last advice after this time without a new sample. Keep it longer than the longest
     period of metrics (`metrics.rest_period_s`); otherwise samples often arrive just after the repetition."""
-    max_input_age_s: Seconds = 5.0
+    max_input_age_s: Seconds = 6.0
     """An older sample is ignored: the advisor publishes one cautious advice and then nothing. Keep it longer than
     `metrics.rest_period_s`, and than two periods of metrics."""
     valid_for_s: Seconds = 10.0

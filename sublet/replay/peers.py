@@ -13,7 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from services.advisor.core.demand.cpu import largest_of
+from services.advisor.core.demand.cpu import largest_of_each
 from services.advisor.core.demand.suppress import (
     SUPPRESS_THRESHOLD_PERCENT,
     NodeCpuUse,
@@ -91,12 +91,11 @@ def katalyst_estimate_cores(container: ContainerView, factor: float = KATALYST_D
 def katalyst_required_cores(containers: Sequence[ContainerView], factor: float) -> float:
     """What the share pool requires: estimates of shared containers, requests of dedicated ones."""
     shared = containers_of(containers, ("shared_cores",))
-    columns = zip(*cpu_columns(shared), strict=True)
-    found = [usage and largest_of(factor * usage, load1, load5) for usage, load1, load5 in columns]
+    found = largest_of_each(factor, cpu_columns(shared))
     # The usual case is that every figure is there.
-    if not all(found):
-        found = [one or katalyst_estimate_cores(shared[at], factor) for at, one in enumerate(found)]
-    return math.fsum([one or 0.0 for one in found]) + _dedicated_cores(containers)
+    if found is None:
+        found = tuple([katalyst_estimate_cores(container, factor) for container in shared])
+    return math.fsum(found) + _dedicated_cores(containers)
 
 
 @once_beside_cpu

@@ -40,8 +40,11 @@ class Demand:
     reclaim_quota_cores: float | None = None
     """CPU time that all reclaimed pods together may use, whatever the size of their pool; None: no such limit."""
     now_cores: float | None = None
-    """What of it is used now; the rest is a margin. If CPUs are shared, the margin is kept from the reclaimed pool, not
-    from the offer, which is held steady. None: the margin is not known."""
+    """What of it is used now; the rest is a margin. If CPUs are shared, by choice or on a small machine, the margin is
+    kept from the reclaimed pool, not from the offer, which is held steady. None: the margin is not known."""
+    most_offered_ratio: float = 1.0
+    """Part of the CPUs that the offer and what tenants use on average make up together at most, if CPUs are shared:
+    batch work then does not fill every trough, and a rise from one finds CPUs that are idle."""
     common: bool = False
     """Applies the common reserve and pace although the policy owns its own, while it has not learned enough."""
     may_share: bool = False

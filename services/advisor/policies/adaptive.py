@@ -14,6 +14,7 @@ Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import cached_property, partial
 from typing import Annotated
 
 from pydantic import Field
@@ -25,7 +26,13 @@ from services.advisor.core.model.view import View
 from services.advisor.core.policy import Demand, Policy, PolicyPast, PolicySettings
 from services.advisor.core.prediction.coverage import SPANS_S, Claim
 from services.advisor.core.prediction.histogram import CPU_CORES
-from services.advisor.core.prediction.margin import Forecast, LearnedMargin, MarginRules
+from services.advisor.core.prediction.margin import (
+    NOTHING_LEARNED,
+    Forecast,
+    LearnedMargin,
+    LearningRules,
+    MarginRules,
+)
 from services.advisor.core.prediction.peak import Scale
 from services.advisor.core.prediction.stored_margin import margins_of, margins_text
 from services.advisor.policies import canonical
@@ -67,18 +74,20 @@ class AdaptiveSettings(PolicySettings):
     """Least margin in cores, at most an eighth of the CPUs; a factor below 1 reduces it."""
     min_margin_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 0.0
     """Least margin in percent of the CPUs, whatever was learned and whatever the factor."""
+    max_offer_percent: Annotated[float, Field(ge=0, le=100, allow_inf_nan=False)] = 100.0
+    """Where CPUs are shared, the most that the offer and what tenants use on average make up together, in percent of
+    the CPUs; less leaves CPUs idle in troughs, from which a rise finds room."""
     cold_start_s: Annotated[float, Field(ge=0, le=86_400, allow_inf_nan=False)] = 600.0
     """Seconds for which tenants must be observed before the margin is used; canonical decides until then."""
     max_miss_ratio: Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)] = 0.25
     """Share of the newest rounds in which the need may rise above the forecast; above it canonical decides."""
 
-    @property
+    @cached_property
     def rules(self) -> MarginRules:
-        """Return the rules by which the margin is learned."""
+        """Return the rules by which the margin is learned, and how much of it is kept."""
+        usual = Scale(CPU_CORES, self.usual_percentile, self.usual_half_life_s)
         return MarginRules(
-            usual=Scale(CPU_CORES, self.usual_percentile, self.usual_half_life_s),
-            rise_percentile=self.rise_percentile,
-            rise_half_life_s=self.rise_half_life_s,
+            learning=LearningRules(usual, self.rise_percentile, self.rise_half_life_s),
             factor=self.margin_factor,
             least_cores=self.min_margin_cores,
             least_percent=self.min_margin_percent,
@@ -87,7 +96,6 @@ class AdaptiveSettings(PolicySettings):
 
 def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSettings) -> tuple[LearnedMargin, Demand]:
     """Bound the need by the forecast, and by requests where nothing is measured."""
-    _, by_rule = canonical.judge(None, view, now_s, CANONICAL)
     need = tenants_need(view, used_cores)
     measured = need.measured_cores
     # No tenants need anything: this is known, and no reason to distrust the forecast.
@@ -95,72 +103,80 @@ def judge(state: LearnedMargin, view: View, now_s: float, settings: AdaptiveSett
         measured = pool_need_cores(view)
     if not view.fresh or measured is None:
         fresh = view.fresh
-        return state, _canonical(by_rule, "no figures", lambda: {"fresh": fresh})
-    wanted, cpus = _wanted_cores(measured, view), view.bounds.cpus
-    observed_s = state.learned_s
-    state = state.observe(wanted, now_s, cpus, settings.rules)
+        return state, _canonical(_by_rule(view, now_s), "no figures", lambda: {"fresh": fresh})
+    wanted = _wanted_cores(measured, view)
     # An empty node says nothing about future tenants: canonical decides in their first minutes, however long it was
     # empty.
-    if idle:
-        state = replace(state, learned_s=observed_s)
-    forecast = state.last
-    if forecast is None:
-        return state, _canonical(by_rule, "no forecast", dict)
+    state = state.observe(wanted, now_s, view.bounds.cpus, settings.rules.learning, is_idle=idle)
     cold = state.learned_s < settings.cold_start_s
     distrusted = state.missed_ratio > settings.max_miss_ratio
     if not view.bounds.disjoint and not idle and not distrusted:
         now_cores = wanted + need.asked_cores
-        return state, (_young_beside if cold else _beside)(state, replace(by_rule, now_cores=now_cores), view, settings)
-    if cold and not idle:
-        by_rule = _with_caution(by_rule, view.region_reserve_cores, settings.margin_factor)
+        if cold:
+            return state, _young_beside(state, _by_rule(view, now_s), now_cores, view, settings)
+        return state, _beside(state, now_cores, view, settings)
+    asked = need.asked_cores
+    forecast = state.forecast(view.bounds.cpus, settings.rules)
     # What is known counts whichever policy decides, because canonical may ask for less. A guess does not count:
     # canonical has its own reserve.
     bound = _young_bound_cores(forecast, state.learned_s / settings.cold_start_s) if cold else forecast.bound_cores
-    bound = max(wanted, min(bound, cpus)) + need.asked_cores
+    bound = max(wanted, min(bound, view.bounds.cpus)) + asked
+    if not (cold or distrusted):
+        what = "no shared tenant: what was usual" if idle else "what is expected"
+        rule = f"adaptive: {what} + learned margin, at least what is used now"
+        reasons = Reasons(
+            lambda: [Reason(rule=rule, numbers=_numbers(state, forecast, asked)), _forecast_reason(state)]
+        )
+        return state, Demand(bound, canonical.needed_bytes(view, CANONICAL), reasons)
+    by_rule = _by_rule(view, now_s)
+    if cold and not idle:
+        by_rule = _with_caution(by_rule, view.region_reserve_cores, settings.margin_factor)
     # Not on an empty node: canonical's reserve is enough there, and the first tenant to come must not lower the demand.
     if not idle:
         by_rule = replace(by_rule, cores=max(by_rule.cores, bound - view.region_reserve_cores))
-    asked = need.asked_cores
-    if cold or distrusted:
-        why = TOO_YOUNG.format(settings.cold_start_s) if cold else "too many needs rose above the forecast"
-        by_rule = replace(by_rule, may_share=cold and not idle and _is_restless(state, view, settings))
-        return state, _canonical(by_rule, why, lambda: _numbers(state, forecast, asked))
-    what = "no shared tenant: what was usual" if idle else "what is expected"
-    rule = f"adaptive: {what} + learned margin, at least what is used now"
-    reasons = Reasons(
-        lambda: [Reason(rule=rule, numbers=_numbers(state, forecast, asked)), _forecast_reason(state, forecast)]
-    )
-    return state, Demand(bound, by_rule.memory_bytes, reasons)
+    instead = TOO_YOUNG.format(settings.cold_start_s) if cold else "too many needs rose above the forecast"
+    by_rule = replace(by_rule, may_share=cold and not idle and _is_restless(state, view, settings))
+    return state, _canonical(by_rule, instead, lambda: _numbers(state, forecast, asked))
 
 
-def _beside(state: LearnedMargin, by_rule: Demand, view: View, settings: AdaptiveSettings) -> Demand:
+def _by_rule(view: View, now_s: float) -> Demand:
+    return canonical.judge(None, view, now_s, CANONICAL)[1]
+
+
+def _beside(state: LearnedMargin, now_cores: float, view: View, settings: AdaptiveSettings) -> Demand:
     """The demand where tenants may run on every CPU: the lowest of the lines' bounds, and the least margin.
 
     Nothing is kept at what is usual: it is the offer that has to be steady there, and not the CPUs.
     """
-    now, cpus, lines = by_rule.now_cores or 0.0, view.bounds.cpus, state.lines
-    asked = now - lines.need_cores
-    least = settings.rules.least_margin_cores(cpus)
-    cores = max(now, min(max(lines.bound_cores, lines.need_cores + least), cpus) + asked)
-    return replace(by_rule, cores=cores, why=Reasons(lambda: _line_reasons(state, settings, asked)))
+    cpus, lines, rules = view.bounds.cpus, state.lines, settings.rules
+    asked = now_cores - lines.need_cores
+    bound = max(lines.bound_cores(cpus, rules.caution), lines.need_cores + rules.least_margin_cores(cpus))
+    cores = max(now_cores, min(bound, cpus) + asked)
+    why = Reasons(lambda: _line_reasons(state, cpus, settings, asked))
+    most_offered_ratio = settings.max_offer_percent / 100
+    memory_bytes = canonical.needed_bytes(view, CANONICAL)
+    return Demand(cores, memory_bytes, why, now_cores=now_cores, most_offered_ratio=most_offered_ratio)
 
 
-def _young_beside(state: LearnedMargin, by_rule: Demand, view: View, settings: AdaptiveSettings) -> Demand:
+def _young_beside(
+    state: LearnedMargin, by_rule: Demand, now_cores: float, view: View, settings: AdaptiveSettings
+) -> Demand:
     """The same while tenants are young: what canonical keeps above the need counts as often as usual caution is taken.
 
     Where CPUs are shared by choice it counts once at most, and beside it what services that rise together may want.
     Who takes more risk than usual waits for no canonical: then what is known already counts beside that.
     """
-    now, reserve, shares = by_rule.now_cores or 0.0, view.region_reserve_cores, view.bounds.shares_cpus
+    now, reserve, shares = now_cores, view.region_reserve_cores, view.bounds.shares_cpus
     caution = settings.margin_factor / USUAL_FACTOR
     canonical_cores = max(by_rule.cores, now - reserve) + reserve - now
     by_caution = now + (min(1.0, caution) if shares else caution) * canonical_cores
     if shares:
         by_caution = max(by_caution, min(now + _cover_cores(state, now, view, settings), view.bounds.cpus))
     elif caution >= 1:
-        cautious = replace(by_rule, cores=max(0.0, max(by_caution, now) - reserve), now_cores=None)
-        return _canonical(cautious, TOO_YOUNG.format(settings.cold_start_s), lambda: _line_numbers(state))
-    learned = _beside(state, by_rule, view, settings)
+        cautious = replace(by_rule, cores=max(0.0, max(by_caution, now) - reserve))
+        numbers_of = partial(_line_numbers, state, view.bounds.cpus, settings)
+        return _canonical(cautious, TOO_YOUNG.format(settings.cold_start_s), numbers_of)
+    learned = _beside(state, now, view, settings)
     cores = max(by_caution, learned.cores)
     rule = f"adaptive: {TOO_YOUNG.format(settings.cold_start_s)}: at least what is kept for young ones"
     numbers = {"observed_s": round(state.learned_s, 3), "young_cores": round(by_caution, 6)}
@@ -173,7 +189,8 @@ def _cover_cores(state: LearnedMargin, now_cores: float, view: View, settings: A
     first, last = YOUNG_FACTORS
     part = min(1.0, max(0.0, (settings.margin_factor - first) / (last - first)))
     left = max(0.0, view.bounds.cpus - now_cores)
-    return part * min(YOUNG_LEFT_RATIO * left, YOUNG_RISES * state.lines.rise_cores)
+    rise = state.lines.rise_cores(view.bounds.cpus, settings.rules.caution)
+    return part * min(YOUNG_LEFT_RATIO * left, YOUNG_RISES * rise)
 
 
 def _is_restless(state: LearnedMargin, view: View, settings: AdaptiveSettings) -> bool:
@@ -186,19 +203,19 @@ def _is_restless(state: LearnedMargin, view: View, settings: AdaptiveSettings) -
     return state.rises.weight_above(view.region_reserve_cores, CPU_CORES) >= RESTLESS_RISES
 
 
-def _line_reasons(state: LearnedMargin, settings: AdaptiveSettings, asked_cores: float) -> list[Reason]:
-    numbers = _line_numbers(state) | {"asked_cores": round(asked_cores, 6)}
-    numbers["exceeded_ratio"] = round(math.exp(-settings.rules.lines.caution), 9)
-    reasons = [Reason(rule="adaptive: the lowest bound of need, mean and what lies between", numbers=numbers)]
-    return reasons if state.last is None else [*reasons, _forecast_reason(state, state.last)]
+def _line_reasons(state: LearnedMargin, cpus: int, settings: AdaptiveSettings, asked_cores: float) -> list[Reason]:
+    numbers = _line_numbers(state, cpus, settings) | {"asked_cores": round(asked_cores, 6)}
+    numbers["exceeded_ratio"] = round(math.exp(-settings.rules.caution), 9)
+    rule = "adaptive: the lowest bound of need, mean and what lies between"
+    return [Reason(rule=rule, numbers=numbers), _forecast_reason(state)]
 
 
-def _line_numbers(state: LearnedMargin) -> dict[str, float]:
+def _line_numbers(state: LearnedMargin, cpus: int, settings: AdaptiveSettings) -> dict[str, float]:
     lines = state.lines
     return {
         "now_cores": round(lines.need_cores, 6),
         "mean_cores": round(lines.mean_cores, 6),
-        "bound_cores": round(lines.bound_cores, 6),
+        "bound_cores": round(lines.bound_cores(cpus, settings.rules.caution), 6),
         "missed_ratio": round(state.missed_ratio, 4),
         "observed_s": round(state.learned_s, 3),
     }
@@ -230,14 +247,15 @@ def _wanted_cores(measured_cores: float, view: View) -> float:
 
 
 def _numbers(state: LearnedMargin, forecast: Forecast, asked_cores: float) -> dict[str, float]:
+    last = state.last
     return {
-        "now_cores": round(forecast.need_cores, 6),
-        "usual_cores": round(forecast.usual_cores, 6),
-        "expected_cores": round(forecast.expected_cores, 6),
-        "rise_cores": round(forecast.rise_cores, 6),
+        "now_cores": round(last.need_cores, 6),
+        "usual_cores": round(last.usual_cores, 6),
+        "expected_cores": round(last.expected_cores, 6),
+        "rise_cores": round(last.rise_cores, 6),
         "excess_cores": round(forecast.excess_cores, 6),
         "known_ratio": round(forecast.known_ratio, 4),
-        "widened": round(forecast.widened, 4),
+        "widened": round(last.widened, 4),
         "margin_cores": round(forecast.margin_cores, 6),
         "asked_cores": round(asked_cores, 6),
         "missed_ratio": round(state.missed_ratio, 4),
@@ -245,9 +263,9 @@ def _numbers(state: LearnedMargin, forecast: Forecast, asked_cores: float) -> di
     }
 
 
-def _forecast_reason(state: LearnedMargin, forecast: Forecast) -> Reason:
+def _forecast_reason(state: LearnedMargin) -> Reason:
     """Describe the claimed rise for each time span, how often it is claimed, and how often it held."""
-    numbers = _claimed("round", Claim(forecast.rise_cores, forecast.claimed_ratio), state.coverage)
+    numbers = _claimed("round", Claim(state.last.rise_cores, state.last.claimed_ratio), state.coverage)
     for span_s, horizon in zip(SPANS_S, state.horizons, strict=True):
         if horizon.look:
             numbers |= _claimed(f"{span_s:g} s", horizon.look.claim, horizon.coverage)
@@ -275,7 +293,7 @@ def coverage_of(state: LearnedMargin) -> dict[str, Coverage]:
 POLICY = Policy(
     name="adaptive",
     settings=AdaptiveSettings,
-    start=LearnedMargin,
+    start=lambda: NOTHING_LEARNED,
     judge=judge,
     reserve="own",
     pace="own",

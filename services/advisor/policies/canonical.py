@@ -15,7 +15,7 @@ from services.advisor.core.demand.cpu import (
     DEFAULT_RULE,
     EstimateRule,
     estimate_cores,
-    largest_of,
+    largest_of_each,
     requested_cores,
     total_cores,
 )
@@ -48,11 +48,16 @@ def judge(_state: None, view: View, _now_s: float, settings: CanonicalSettings) 
     """
     factor, fallback = settings.usage_factor, view.bounds.fallback_cores
     estimates = _estimates(view.containers, factor, fallback)
-    unknown = unknown_memory_bytes(view.memory.total_bytes or 0)
-    memory_bytes = _memory_bytes(view.containers, unknown, settings.memory_percent)
+    memory_bytes = needed_bytes(view, settings)
     pool_cores = factor * (view.tenants_usage_cores or 0.0)
     needed = max(total_cores(estimates), pool_cores)
     return None, Demand(needed, memory_bytes, Reasons(lambda: [_reason(view, estimates, pool_cores, factor)]))
+
+
+def needed_bytes(view: View, settings: CanonicalSettings) -> int:
+    """Return the memory of the containers, with the tenth on top that tenants are given."""
+    unknown = unknown_memory_bytes(view.memory.total_bytes or 0)
+    return _memory_bytes(view.containers, unknown, settings.memory_percent)
 
 
 @once
@@ -60,11 +65,9 @@ def _estimates(containers: Sequence[ContainerView], factor: float, fallback: flo
     """Return the estimate of each tenant's container."""
     tenants = containers_of(containers, CPU_TENANTS)
     cpu = cpu_columns(tenants)
-    if _are_shared(tenants):
-        found = [usage and largest_of(factor * usage, load1, load5) for usage, load1, load5 in zip(*cpu, strict=True)]
-        # The usual case: every figure is there.
-        if all(found):
-            return tuple([one or 0.0 for one in found])
+    # The usual case: every figure is there.
+    if _are_shared(tenants) and (found := largest_of_each(factor, cpu)) is not None:
+        return found
     measured = EstimateRule(factor, request_fills_gaps=False)
     # That rule alone would take a load average for the whole need while the usage of a new container is still unknown.
     unknown = EstimateRule(factor, request_fills_gaps=True)

@@ -26,7 +26,11 @@ class Forecasts:
     def observe(self, before: Mapping[str, Coverage], after: Mapping[str, Coverage]) -> None:
         """Count what has come true or not between two rounds."""
         for within, coverage in after.items():
-            case = newest_case(before[within], coverage) if within in before else None
+            known = before.get(within)
+            # The same object: nothing came true or failed to.
+            if known is None or known is coverage:
+                continue
+            case = newest_case(known, coverage)
             if case is not None:
                 self._add(within, ForecastCount(1, case.claimed_ratio, int(case.is_covered)))
 

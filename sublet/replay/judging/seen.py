@@ -42,6 +42,10 @@ class TenantQueue:
 
     def pass_time(self, passed_s: float, wanted_cores: float, had_cores: float) -> None:
         """Let time pass in which tenants wanted this much anew, and had this much."""
+        # The usual time: nothing waits, and of what waited before nothing is seen any more.
+        if wanted_cores <= had_cores and not (self.core_s or self.load1 or self.load5 or self.pressure_percent):
+            self.served_cores, self.waiting_tasks = wanted_cores, 0.0
+            return
         queued = self.core_s / max(passed_s, DRAIN_S)
         self.served_cores = min(wanted_cores + queued, had_cores)
         self.waiting_tasks = wanted_cores + queued - self.served_cores

@@ -8,9 +8,10 @@ to the last digit.
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields
+from operator import itemgetter
 from typing import TypeVar
 
-from services.advisor.core.model.containers import Containers, CpuColumns
+from services.advisor.core.model.containers import Column, Containers, CpuColumns
 from services.advisor.core.model.figures import Figures
 from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, View
@@ -19,8 +20,6 @@ from shared.contracts.sample import NodeSample
 from sublet.replay.traces.frames import FrameLoad
 
 T = TypeVar("T")
-Cores = tuple[float, float, float]
-"""A tenant's use and its two load averages."""
 
 
 def variant_of(template: T, *names: str) -> Callable[..., T]:
@@ -80,23 +79,22 @@ class TenantColumns:
         self._here = _Present(self._seen, self._order)
         self._views: dict[Bounds, Callable[..., View]] = {}
 
-    def frame(self, at_s: float, covers_s: float, used_cores: float, tenants: Sequence[Cores | None]) -> ColumnFrame:
+    def frame(self, at_s: float, covers_s: float, used_cores: float, tenants: CpuColumns) -> ColumnFrame:
         """A frame; `tenants` in the order of the sample, None for one that is not there."""
-        here = [figures for figures in tenants if figures is not None]
+        here = [use for use in tenants.usage if use is not None]
         # As the load of a sample: summed in the order of the tenants, and at least what their pool used.
-        total = sum([figures[0] for figures in here])
+        total = sum(here)
         load = FrameLoad(max(total, used_cores), max(0.0, used_cores - total))
-        return ColumnFrame(
-            at_s, covers_s, used_cores, load, self._present(tenants, len(here)).with_figures(tenants), self
-        )
+        containers = self._present(tenants.usage, len(here)).with_figures(tenants)
+        return ColumnFrame(at_s, covers_s, used_cores, load, containers, self)
 
-    def _present(self, tenants: Sequence[Cores | None], count: int) -> "_Present":
+    def _present(self, usage: Column, count: int) -> "_Present":
         """Those that are there: they stay the same for as long as nobody comes or goes."""
         known = self._here
-        if count == len(known.places) and None not in [tenants[place] for place in known.places]:
+        if count == len(known.places) and None not in known.in_order(usage):
             return known
         pairs = zip(self._seen, self._order, strict=True)
-        there = [(container, place) for container, place in pairs if tenants[place] is not None]
+        there = [(container, place) for container, place in pairs if usage[place] is not None]
         self._here = _Present([container for container, _ in there], [place for _, place in there])
         return self._here
 
@@ -108,6 +106,13 @@ class TenantColumns:
         return self._views[bounds]
 
 
+def _picker(places: Sequence[int]) -> Callable[[Column], Column]:
+    if len(places) > 1:
+        return itemgetter(*places)
+    # Of one item it gives no tuple, and without any there is none.
+    return lambda values: tuple([values[place] for place in places])
+
+
 class _Present:
     """The containers that are there at a time, whatever they use."""
 
@@ -116,14 +121,15 @@ class _Present:
         self.places = places
         self._like = Containers(containers)
         self._makers = [variant_of(container, "cpu") for container in containers]
+        self.in_order = _picker(places)
+        """Picks the values of the containers, in their order, from those of all tenants."""
 
-    def with_figures(self, tenants: Sequence[Cores | None]) -> Containers[ContainerView]:
+    def with_figures(self, tenants: CpuColumns) -> Containers[ContainerView]:
         """The containers with these figures of the tenants."""
-        found = [figures for place in self.places if (figures := tenants[place]) is not None]
-        cpu = CpuColumns(*zip(*found, strict=True)) if found else CpuColumns((), (), ())
+        cpu = CpuColumns(*map(self.in_order, tenants))
 
         def make() -> Iterator[ContainerView]:
-            for of_container, figures in zip(self._makers, found, strict=True):
-                yield of_container(Figures(*figures))
+            for of_container, usage, load1, load5 in zip(self._makers, *cpu, strict=True):
+                yield of_container(Figures(usage, load1, load5))
 
         return Containers.measured(self._like, cpu, make)

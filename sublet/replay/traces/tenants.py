@@ -19,12 +19,13 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Literal, NamedTuple
 
+from services.advisor.core.model.containers import CpuColumns
 from services.advisor.core.model.machine import Bounds
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import ContainerReading, NodeReading, NodeSample, PodReading, PoolReading
 from shared.core.cgroups.layout import RECLAIM, SHARE
 from shared.errors import BadConfig
-from sublet.replay.traces.columns import Cores, TenantColumns
+from sublet.replay.traces.columns import TenantColumns
 from sublet.replay.traces.frames import Frame, ReplayFrame, Trace, node_name, sample_of
 
 Between = Literal["hold", "linear", "phase"]
@@ -161,16 +162,22 @@ class _Tenant:
         self._index = 0
         """Of the value that holds, or from which the straight line goes."""
 
-    def figures(self, steps: Iterable[_Step]) -> list[Cores | None]:
-        """Use and loads in each of these steps; None where it is not there. To be asked in order."""
+    def figures(self, steps: Iterable[_Step]) -> CpuColumns:
+        """Use and loads, a value for each of these steps; None where it is not there. To be asked in order."""
         first_s, end_s, load1, load5 = self._series.times_s[0], self._end_s, self._load1, self._load5
-        found: list[Cores | None] = []
+        uses, loads1, loads5 = list[float | None](), list[float | None](), list[float | None]()
+        # The value that holds, until the next one does.
+        held, until_s = 0.0, -math.inf
         for _, from_s, to_s, kept1, kept5 in steps:
             at_s = (from_s + to_s) / 2 if self._linear else from_s
             if not first_s <= at_s < end_s:
-                found.append(None)
+                uses.append(None)
+                loads1.append(None)
+                loads5.append(None)
                 continue
-            use = self._use(at_s)
+            if at_s - self._phase_s >= until_s:
+                held, until_s = self._held(at_s - self._phase_s)
+            use = self._between(at_s) if self._linear else held
             if use == 0 and from_s - first_s >= START_S:
                 use = IDLE_CORES
             if load1 is None:
@@ -178,19 +185,25 @@ class _Tenant:
             else:
                 load1 = use + (load1 - use) * kept1
                 load5 = use + (load5 - use) * kept5
-            found.append((use, load1, load5))
+            uses.append(use)
+            loads1.append(load1)
+            loads5.append(load5)
         self._load1, self._load5 = load1, load5
-        return found
+        return CpuColumns(uses, loads1, loads5)
 
-    def _use(self, at_s: float) -> float:
-        """The use in cores at a moment: the value that holds, or that of the straight line."""
-        times, cores, index = self._series.times_s, self._series.cores, self._index
-        # By its own phase a tenant's first value holds for longer, its last one for less: it comes and goes as ever.
-        held_s = at_s - self._phase_s
-        while index + 1 < len(times) and times[index + 1] <= held_s:
+    def _held(self, at_s: float) -> tuple[float, float]:
+        """The value that holds at a moment, and until when. By its own phase a tenant's first value holds for longer,
+        its last one for less: it comes and goes as ever."""
+        times, index = self._series.times_s, self._index
+        while index + 1 < len(times) and times[index + 1] <= at_s:
             index += 1
         self._index = index
-        if not self._linear or index + 1 == len(times):
+        return self._series.cores[index], times[index + 1] if index + 1 < len(times) else math.inf
+
+    def _between(self, at_s: float) -> float:
+        """The use on the straight line from the value that holds to the next one."""
+        times, cores, index = self._series.times_s, self._series.cores, self._index
+        if index + 1 == len(times):
             return cores[index]
         part = (at_s - times[index]) / (times[index + 1] - times[index])
         return cores[index] + (cores[index + 1] - cores[index]) * part
@@ -233,18 +246,23 @@ class _Resampled:
 
     def columns(self) -> Iterator[ReplayFrame]:
         """The frames without samples, once."""
-        everybody = self._sample(0, 0.0, [(0.0, 0.0, 0.0)] * len(self._tenants))
+        nothing = [0.0] * len(self._tenants)
+        everybody = self._sample(0, 0.0, CpuColumns(nothing, nothing, nothing))
         columns = TenantColumns(everybody, Bounds.of(self._cpus, smt=True))
         for number, (step, found) in enumerate(self._figures()):
             yield columns.frame(number * self._step_s, step.covers_s, _used(found), found)
 
-    def _figures(self) -> Iterator[tuple[_Step, Sequence[Cores | None]]]:
+    def _figures(self) -> Iterator[tuple[_Step, CpuColumns]]:
         """Each step with the figures of all tenants: made tenant by tenant for many steps, which is quicker."""
         steps = self._all_steps()
         for tenant in self._tenants:
             tenant.begin()
         while some := list(islice(steps, STEPS_AT_ONCE)):
-            yield from zip(some, zip(*[tenant.figures(some) for tenant in self._tenants], strict=True), strict=True)
+            found = [tenant.figures(some) for tenant in self._tenants]
+            # Turned around: from a value for each step to one for each tenant.
+            uses, loads1, loads5 = (zip(*column, strict=True) for column in zip(*found, strict=True))
+            for step, *columns in zip(some, uses, loads1, loads5, strict=True):
+                yield step, CpuColumns(*columns)
 
     def _all_steps(self) -> Iterator[_Step]:
         yield _Step(0.0, self._first_s, self._first_s, 1.0, 1.0)
@@ -253,17 +271,15 @@ class _Resampled:
             kept1, kept5 = math.exp(-(to_s - from_s) / LOAD1_S), math.exp(-(to_s - from_s) / LOAD5_S)
             yield _Step(self._step_s, from_s, to_s, kept1, kept5)
 
-    def _sample(self, seq: int, at_s: float, found: Sequence[Cores | None]) -> NodeSample:
+    def _sample(self, seq: int, at_s: float, found: CpuColumns) -> NodeSample:
         used = _used(found)
         pods = [
             PodReading(
                 pod=tenant.pod,
-                containers=(
-                    ContainerReading(name="main", cpu_usage_cores=figures[0], load1=figures[1], load5=figures[2]),
-                ),
+                containers=(ContainerReading(name="main", cpu_usage_cores=use, load1=load1, load5=load5),),
             )
-            for tenant, figures in zip(self._tenants, found, strict=True)
-            if figures is not None
+            for tenant, use, load1, load5 in zip(self._tenants, *found, strict=True)
+            if use is not None
         ]
         fields = {
             "window_s": self._step_s,
@@ -274,5 +290,5 @@ class _Resampled:
         return sample_of(self._node, seq, at_s, fields)
 
 
-def _used(found: Sequence[Cores | None]) -> float:
-    return math.fsum([figures[0] for figures in found if figures is not None])
+def _used(found: CpuColumns) -> float:
+    return math.fsum([use for use in found.usage if use is not None])

@@ -44,12 +44,13 @@ class Node:
     """An advisor, and the voice of the metrics service."""
 
     def __init__(self, settings: dict[str, Any], topology: Topology = TUTORIAL_NODE, past: Past | None = None) -> None:
-        self.clock, self.bus = Skewed(), MemoryBus()
+        self.clock, self.bus, self.waited_s = Skewed(), MemoryBus(), 0.0
         self.metrics = Wire(self.bus, self.clock, node="node1", service="metrics")
         self.qrm = Wire(self.bus, self.clock, node="node1", service="qrm")
         wire = Wire(self.bus, self.clock, node="node1", service="advisor")
         context = Context(wire, self.clock, CommonSettings(node="node1"), {"advisor": settings})
-        self.app = AdvisorApp(context, AdvisorPorts(topology, past), section(AdvisorSettings, context.raw, "advisor"))
+        ports = AdvisorPorts(topology, past, lambda: self.waited_s)
+        self.app = AdvisorApp(context, ports, section(AdvisorSettings, context.raw, "advisor"))
         self.heard: list[tuple[float, PoolAdvice]] = []
 
     async def measure(self, fields: dict[str, Any]) -> NodeSample:

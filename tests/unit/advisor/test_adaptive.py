@@ -17,7 +17,7 @@ from services.advisor.core.model.machine import Bounds
 from services.advisor.core.model.view import ContainerView, Signs, View
 from services.advisor.core.policy import Demand
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
-from services.advisor.core.prediction.margin import LearnedMargin
+from services.advisor.core.prediction.margin import Expectation, Forecast, LearnedMargin, staying_ratio
 from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.policies import canonical
@@ -63,17 +63,21 @@ def noise(rounds: int, base: float, height: float, seed: int = 1) -> list[float]
     return [base + (height * chance.random() if chance.random() < 0.1 else 0.0) for _ in range(rounds)]
 
 
-def margin_of(state: LearnedMargin) -> float:
-    return present(state.last).margin_cores
+def margin_of(state: LearnedMargin, settings: AdaptiveSettings = SETTINGS) -> float:
+    return forecast_of(state, settings).margin_cores
+
+
+def forecast_of(state: LearnedMargin, settings: AdaptiveSettings = SETTINGS) -> Forecast:
+    return state.forecast(48, settings.rules)
 
 
 def misses(state: LearnedMargin, needs: Sequence[float], start_s: float) -> list[bool]:
     """Whether each need exceeded what was kept for it the round before."""
-    missed, kept = [], present(state.last).bound_cores
+    missed, kept = [], forecast_of(state).bound_cores
     for number, need in enumerate(needs, 1):
         missed.append(need > kept)
         state, _ = lived([need], state, start_s + ROUND_S * (number - 1))
-        kept = present(state.last).bound_cores
+        kept = forecast_of(state).bound_cores
     return missed
 
 
@@ -94,7 +98,7 @@ def test_canonical_decides_while_the_node_is_cold_with_the_common_reserve_and_pa
 def test_what_a_cold_node_has_learned_counts_where_it_is_more_than_canonical() -> None:
     state, cold = lived([*noise(250, 10.0, 16.0), 10.0])
     assert cold.common
-    known = present(state.last)
+    known = forecast_of(state)
     # By the part of the cold start that was observed; the common reserve of 4 is added to it.
     above = known.learned_bound_cores - known.need_cores
     assert cold.cores + 4.0 == pytest.approx(known.need_cores + above * state.learned_s / SETTINGS.cold_start_s)
@@ -104,7 +108,7 @@ def test_what_a_cold_node_has_learned_counts_where_it_is_more_than_canonical() -
 
 def test_what_tenants_used_while_they_started_is_not_yet_what_is_usual_for_them() -> None:
     state, cold = lived([*[8.0] * 5, *[0.1] * 10])
-    assert present(state.last).usual_cores > 7.0
+    assert state.last.usual_cores > 7.0
     _, by_rule = canonical.judge(None, view(container(0.1)), 0.0, canonical.CanonicalSettings())
     assert cold.cores == by_rule.cores, "half a minute of ten says little beside canonical's reserve"
 
@@ -155,8 +159,9 @@ def test_a_node_that_never_rises_keeps_the_least_margin_within_the_hour() -> Non
 
 @pytest.mark.parametrize(("factor", "cores"), [(4.0, 1.0), (1.0, 1.0), (0.5, 0.5), (0.0, 0.0)])
 def test_a_factor_below_one_takes_its_part_of_the_least_margin_as_well(factor: float, cores: float) -> None:
-    state, _ = lived([5.0] * HOUR, settings=AdaptiveSettings(margin_factor=factor))
-    assert margin_of(state) == pytest.approx(cores)
+    settings = AdaptiveSettings(margin_factor=factor)
+    state, _ = lived([5.0] * HOUR, settings=settings)
+    assert margin_of(state, settings) == pytest.approx(cores)
 
 
 def test_a_restless_node_keeps_more_than_a_calm_one() -> None:
@@ -187,7 +192,7 @@ def test_tasks_that_wait_in_the_pool_count_as_need() -> None:
         WARM, view(container(10.0), tenants_usage_cores=10.0, signs=Signs(waiting_tasks=8.0)), 3602.0, SETTINGS
     )
     _, calm = POLICY.judge(WARM, view(container(10.0), tenants_usage_cores=10.0), 3602.0, SETTINGS)
-    assert present(state.last).need_cores == 18.0
+    assert state.last.need_cores == 18.0
     assert waiting.cores > calm.cores
 
 
@@ -208,7 +213,7 @@ def test_use_of_a_full_pool_counts_more_and_what_waits_counts_once(
 ) -> None:
     seen = view(container(used), tenants_usage_cores=used, size_cpus=size, signs=Signs(waiting_tasks=waiting))
     state, _ = POLICY.judge(WARM, seen, 3602.0, SETTINGS)
-    assert present(state.last).need_cores == pytest.approx(need)
+    assert state.last.need_cores == pytest.approx(need)
 
 
 def test_noise_of_three_times_the_height_is_learned_within_a_half_life() -> None:
@@ -221,9 +226,9 @@ def test_noise_of_three_times_the_height_is_learned_within_a_half_life() -> None
 @pytest.mark.parametrize(("round_s", "half_life_s"), [(1.0, 10_000.0), (2.0, 86_400.0)])
 def test_new_rises_are_learned_however_many_rounds_were_calm(round_s: float, half_life_s: float) -> None:
     """The weight of the past grows to half-life / round / ln 2: one round is less than 1e-4 of it."""
-    rules = AdaptiveSettings(rise_half_life_s=half_life_s).rules
+    rules = AdaptiveSettings(rise_half_life_s=half_life_s).rules.learning
     calm = Histogram({0: half_life_s / round_s / math.log(2)})
-    state, now_s = replace(WARM, rises=calm, last=None), 0.0
+    state, now_s = replace(WARM, rises=calm, last=Expectation()), 0.0
     for need in [10.0 if number % 5 else 25.0 for number in range(1200)]:
         now_s += round_s
         state = state.observe(need, now_s, BIG.cpus, rules)
@@ -245,7 +250,7 @@ def test_a_single_miss_does_not_widen_the_margin_where_few_are_claimed(percentil
     state, _ = lived([5.0] * HOUR, settings=settings)
     state, _ = lived([9.0, 5.0], state, 3600.0, settings=settings)
     assert state.missed_ratio > 0
-    assert present(state.last).widened == 1.0
+    assert state.last.widened == 1.0
 
 
 def test_a_queue_of_any_length_counts_as_the_machine() -> None:
@@ -259,15 +264,15 @@ def test_a_spike_that_is_over_is_not_kept() -> None:
     spikes = [5.0 if number % 50 else 15.0 for number in range(HOUR)]
     state, _ = lived(spikes)
     state, _ = lived([15.0], state, 7200.0)
-    assert state.staying_ratio(5.0) < 0.1
-    assert present(state.last).expected_cores < 6.0
-    narrow = replace(present(state.last), margin_cores=1.0)
+    assert staying_ratio(state.stayed, state.exceeded, 5.0) < 0.1
+    assert state.last.expected_cores < 6.0
+    narrow = forecast_of(state)._replace(margin_cores=1.0)
     assert narrow.bound_cores == 15.0, "never less than what is used now"
 
 
 def test_a_level_that_stays_is_expected_to_stay() -> None:
     state, _ = lived([5.0] * HOUR + [15.0] * 100)
-    assert present(state.last).expected_cores == pytest.approx(15.0, rel=0.05)
+    assert state.last.expected_cores == pytest.approx(15.0, rel=0.05)
 
 
 @given(before=needs, now=st.floats(0, 60), cpus=st.integers(1, 128))
@@ -320,11 +325,11 @@ def test_misses_far_above_the_claim_widen_the_margin_and_then_canonical_decides(
     missing = replace(WARM, missed_ratio=0.2)
     widened, _ = lived([10.0], missing, 3600.0)
     plain, _ = lived([10.0], WARM, 3600.0)
-    assert present(widened.last).widened == pytest.approx(2.0), "0.2 is twice what is tolerated of a claim of 0.05"
+    assert widened.last.widened == pytest.approx(2.0), "0.2 is twice what is tolerated of a claim of 0.05"
     assert margin_of(widened) > 1.5 * margin_of(plain), "the guessed part stays"
     _, demand = lived([10.0], replace(WARM, missed_ratio=0.3), 3600.0)
     assert demand.common
-    assert demand.cores + 4.0 >= present(lived([10.0], replace(WARM, missed_ratio=0.3), 3600.0)[0].last).bound_cores
+    assert demand.cores + 4.0 >= forecast_of(lived([10.0], replace(WARM, missed_ratio=0.3), 3600.0)[0]).bound_cores
     assert "too many needs rose above the forecast" in demand.why[0].rule
 
 
@@ -334,10 +339,10 @@ def test_the_need_rises_above_the_forecast_as_seldom_as_claimed(height: float) -
     state, _ = lived(noise(2 * HOUR, 10.0, height, seed=3), state, start_s)
     after = noise(2 * HOUR, 10.0, height, seed=4)
     for number, need in enumerate(after):
-        last = present(state.last)
+        last = state.last
         missed += need - last.expected_cores > last.rise_cores
         state, _ = lived([need], state, 3 * 3600.0 + ROUND_S * number)
-    assert missed / len(after) <= SETTINGS.rules.claimed_misses + 0.01
+    assert missed / len(after) <= SETTINGS.rules.learning.claimed_misses + 0.01
 
 
 @pytest.mark.parametrize(("cpus", "margin_cores"), [(2, 0.25), (4, 0.5), (8, 1.0), (16, 1.0)])
@@ -362,7 +367,7 @@ def test_a_dedicated_pod_counts_its_request_and_an_unmeasured_one_as_well() -> N
 
 def test_it_says_what_the_demand_is_made_of() -> None:
     state, demand = lived([10.0], WARM, 3600.0)
-    numbers, last = demand.why[0].numbers, present(state.last)
+    numbers, last = demand.why[0].numbers, forecast_of(state)
     assert set(numbers) >= {"now_cores", "usual_cores", "expected_cores", "rise_cores", "margin_cores", "known_ratio"}
     assert numbers["expected_cores"] == pytest.approx(last.expected_cores, abs=1e-5)
     assert demand.cores == pytest.approx(last.expected_cores + last.margin_cores)
@@ -387,4 +392,4 @@ def test_a_factor_out_of_bounds_is_refused_by_name(value: Any) -> None:
 def test_an_empty_histogram_has_no_percentile() -> None:
     assert Histogram().bucket_at(95.0) is None
     state, _ = lived([5.0])
-    assert present(state.last).rise_cores == 0.0
+    assert state.last.rise_cores == 0.0

@@ -5,7 +5,6 @@ from dataclasses import replace
 from random import Random
 
 import pytest
-from present import present
 
 from services.advisor.core.model.figures import Figures, NodeMemory, Resident
 from services.advisor.core.model.machine import Bounds
@@ -40,6 +39,14 @@ def lived(
     return state, demand
 
 
+def bound_of(state: LearnedMargin, settings: AdaptiveSettings = SETTINGS) -> float:
+    return state.lines.bound_cores(48, settings.rules.caution)
+
+
+def rise_of(state: LearnedMargin, settings: AdaptiveSettings) -> float:
+    return state.lines.rise_cores(48, settings.rules.caution)
+
+
 def noise(rounds: int, base: float, height: float, seed: int = 1) -> list[float]:
     """A need around a base that springs up by up to the height every tenth round or so."""
     chance = Random(seed)
@@ -49,8 +56,8 @@ def noise(rounds: int, base: float, height: float, seed: int = 1) -> list[float]
 def test_where_cpus_are_shared_the_bound_of_the_lines_holds_and_nothing_is_kept_at_what_is_usual() -> None:
     state, _ = lived(noise(HOUR, 10.0, 4.0))
     state, calm = lived([2.0], state, 3600.0)
-    assert (calm.cores, calm.common) == (state.lines.bound_cores, False)
-    assert calm.cores < present(state.last).bound_cores
+    assert (calm.cores, calm.common) == (bound_of(state), False)
+    assert calm.cores < state.forecast(48, SETTINGS.rules).bound_cores
     assert calm.now_cores == 2.0, "the rest is a margin"
     assert calm.why[0].numbers["exceeded_ratio"] == pytest.approx(math.exp(-6))
     assert calm.why[1].rule == "adaptive: the need rises by no more within"
@@ -86,8 +93,9 @@ def test_young_tenants_of_a_small_node_have_canonicals_margin_as_often_as_usual_
 
 @pytest.mark.parametrize(("factor", "part"), [(2.0, 0.5), (4.0, 1.0), (8.0, 1.0)])
 def test_young_tenants_beside_shared_cpus_have_canonicals_margin_once_at_most(factor: float, part: float) -> None:
-    state, cold = lived([5.0] * HOUR, settings=AdaptiveSettings(margin_factor=factor, cold_start_s=86_400.0))
-    assert 2 * state.lines.rise_cores < 5.25 / 2, "the cover is less on a node so calm"
+    settings = AdaptiveSettings(margin_factor=factor, cold_start_s=86_400.0)
+    state, cold = lived([5.0] * HOUR, settings=settings)
+    assert 2 * rise_of(state, settings) < 5.25 / 2, "the cover is less on a node so calm"
     assert cold.cores == 5.0 + part * 5.25
     assert not cold.common
     assert cold.now_cores == 5.0, "the rest is a margin, and is not taken from the offer"
@@ -95,17 +103,20 @@ def test_young_tenants_beside_shared_cpus_have_canonicals_margin_once_at_most(fa
 
 def test_young_tenants_are_covered_against_rising_together_by_the_caution_that_is_taken() -> None:
     past = noise(250, 10.0, 8.0)
-    state, bold = lived(past, settings=AdaptiveSettings(margin_factor=YOUNG_FACTORS[0]))
-    assert bold.cores == max(state.lines.bound_cores, 10.0 + 0.75 * 6.5), "what is known, and three quarters of usual"
-    state, cautious = lived(past, settings=AdaptiveSettings(margin_factor=YOUNG_FACTORS[1]))
+    bold_ones, cautious_ones = (AdaptiveSettings(margin_factor=factor) for factor in YOUNG_FACTORS)
+    state, bold = lived(past, settings=bold_ones)
+    assert bold.cores == max(bound_of(state, bold_ones), 10.0 + 0.75 * 6.5), (
+        "what is known, and three quarters of usual"
+    )
+    state, cautious = lived(past, settings=cautious_ones)
     now = state.lines.need_cores
-    assert cautious.cores == pytest.approx(now + min(2 * state.lines.rise_cores, (48.0 - now) / 2))
-    assert cautious.cores > state.lines.bound_cores
+    assert cautious.cores == pytest.approx(now + min(2 * rise_of(state, cautious_ones), (48.0 - now) / 2))
+    assert cautious.cores > bound_of(state, cautious_ones)
     young = next(reason for reason in cautious.why if "kept for young ones" in reason.rule)
     assert young.numbers["young_cores"] == pytest.approx(cautious.cores)
     # Once they are known, that is over.
     state, known = lived([10.0], replace(state, learned_s=SETTINGS.cold_start_s), 502.0)
-    assert known.cores == state.lines.bound_cores
+    assert known.cores == bound_of(state)
 
 
 @pytest.mark.parametrize("percent", [0.0, 25.0])
@@ -146,7 +157,16 @@ def test_noise_of_three_times_the_height_is_learned_beside_shared_cpus_within_a_
     state, _ = lived(noise(HOUR, 10.0, 4.0))
     missed: list[bool] = []
     for number, need in enumerate(noise(round(SETTINGS.rise_half_life_s / ROUND_S), 10.0, 12.0, seed=2), 1):
-        missed.append(need > state.lines.bound_cores)
+        missed.append(need > bound_of(state))
         state, _ = lived([need], state, 3600.0 + ROUND_S * number)
     late = missed[len(missed) // 2 :]
     assert sum(late) / len(late) <= 2 * math.exp(-6)
+
+
+@pytest.mark.parametrize("percent", [100.0, 80.0])
+@pytest.mark.parametrize("needs", [[5.0] * 50, [5.0] * 400], ids=["young", "known"])
+def test_what_is_never_offered_is_the_settings(percent: float, needs: list[float]) -> None:
+    _, demand = lived(needs, settings=AdaptiveSettings(max_offer_percent=percent))
+    _, usual = lived(needs)
+    assert demand.most_offered_ratio == percent / 100
+    assert demand.cores == usual.cores, "CPUs are kept as without it"

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, NoReturn
@@ -42,6 +43,10 @@ def demand(cores: Any, memory_bytes: Any = 0, why: Any = ()) -> Demand:
     return Demand(cores, memory_bytes, why)
 
 
+class Pages(int):
+    """A whole number of another type, as those of numpy are."""
+
+
 def mute() -> list[Reason]:
     """Reasons as a policy of a wheel may make them: pydantic refuses a list among the numbers."""
     return [Reason.model_validate({"rule": "r", "numbers": {"a": [1]}})]
@@ -68,7 +73,19 @@ NONSENSE = [
     pytest.param((0, Demand(1.0, -1)), "memory_bytes -1", id="negative memory"),
     pytest.param((0, demand(1.0, math.nan)), "memory_bytes nan", id="memory that is no whole number"),
     pytest.param((0, demand(1.0, 0, ("because",))), "why is not", id="a reason that is none"),
+    pytest.param((0, demand(1.0, 0, [Reason(rule="r")])), "why is not", id="a list of reasons, which may change"),
     pytest.param((0, Demand(1.0, 0, (), -1.0)), "reclaim_quota_cores -1.0", id="a negative quota"),
+    pytest.param((0, Demand(1.0, 0, (), math.nan)), "reclaim_quota_cores nan", id="a quota that is no number"),
+    pytest.param((0, Demand(1.1e6, 0)), "cores 1100000.0", id="more cores than any machine has"),
+    pytest.param((0, Demand(1.0, (1 << 60) + 1)), f"memory_bytes {(1 << 60) + 1}", id="more memory"),
+    pytest.param((0, Demand(1.0, True)), "memory_bytes True", id="memory that is a truth"),
+    pytest.param((0, Demand(1.0, 0, now_cores=-0.5)), "now_cores -0.5", id="a negative need of now"),
+    pytest.param((0, Demand(1.0, 0, now_cores=math.inf)), "now_cores inf", id="an infinite need of now"),
+    pytest.param((0, Demand(1.0, 0, now_cores=True)), "now_cores True", id="a need of now that is a truth"),
+    pytest.param((0, Demand(1.0, 0, most_offered_ratio=1.01)), "most_offered_ratio 1.01", id="more than all"),
+    pytest.param((0, Demand(1.0, 0, most_offered_ratio=-0.1)), "most_offered_ratio -0.1", id="less than nothing"),
+    pytest.param((0, Demand(1.0, 0, most_offered_ratio=True)), "most_offered_ratio True", id="a ratio of truth"),
+    pytest.param((0, Demand(1.0, 0), 0), "tuple instead of", id="too much"),
     pytest.param(Demand(1.0, 0), "Demand instead of", id="no state"),
     pytest.param(None, "NoneType instead of", id="no answer"),
     pytest.param((0, 8.0), "tuple instead of", id="no demand"),
@@ -82,9 +99,37 @@ def test_nonsense_is_refused_by_name(answer: object, says: str) -> None:
     assert refusal.value.reason == "policy_nonsense"
 
 
+@pytest.mark.parametrize(("answer", "says"), [case for case in NONSENSE if isinstance(case.values[0], tuple)])
+def test_nonsense_with_reasons_that_are_made_later_is_refused_as_well(answer: tuple[Any, ...], says: str) -> None:
+    """As every policy of ours gives them, and most answers pass at one look."""
+    state, found, *more = answer
+    if isinstance(found, Demand) and found.why == ():
+        found = replace(found, why=Reasons(tuple))
+    with pytest.raises(Refused, match=f"policy 'odd' returned {says}"):
+        judged(saying((state, found, *more)), 0, VIEW, 0.0, PolicySettings())
+
+
+@pytest.mark.parametrize("cores", [0.0, 1e6])
+@pytest.mark.parametrize("memory_bytes", [0, 1 << 60])
+@pytest.mark.parametrize("ratio", [0.0, 1.0])
+@pytest.mark.parametrize("why", [(), Reasons(tuple)], ids=["reasons", "reasons made later"])
+def test_amounts_up_to_their_bounds_pass(cores: float, memory_bytes: int, ratio: float, why: Any) -> None:
+    made = Demand(cores, memory_bytes, why, now_cores=cores, most_offered_ratio=ratio)
+    assert judged(saying((0, made)), 0, VIEW, 0.0, PolicySettings())[1] == made
+
+
+def test_a_policy_goes_on_from_its_own_state_and_begins_with_its_first_one() -> None:
+    counting = Policy("odd", PolicySettings, lambda: 7, lambda state, *_: (state + 1, Demand(1.0, 0)))
+    assert [judged(counting, state, VIEW, 0.0, PolicySettings())[0] for state in (None, 0, 41)] == [8, 1, 42]
+
+
 def test_numbers_of_other_kinds_are_numbers() -> None:
     _, found = judged(saying((0, demand(Fraction(5, 2), 7))), 0, VIEW, 0.0, PolicySettings())
     assert (found.cores, type(found.cores), found.memory_bytes) == (2.5, float, 7)
+    _, found = judged(saying((0, demand(1.0, Pages(7)))), 0, VIEW, 0.0, PolicySettings())
+    assert (found.memory_bytes, type(found.memory_bytes)) == (7, int)
+    asked = replace(demand(1.0), reclaim_quota_cores=Fraction(5, 2))  # type: ignore[arg-type]
+    assert judged(saying((0, asked)), 0, VIEW, 0.0, PolicySettings())[1] == asked
 
 
 @pytest.mark.parametrize("odd", [saying(explode), Policy("odd", PolicySettings, explode, lambda *_: (0, Demand(0, 0)))])

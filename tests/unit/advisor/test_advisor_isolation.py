@@ -22,6 +22,7 @@ def pods(**runnable: float | None) -> list[ContainerTasks]:
     [
         pytest.param(EASY, pods(a=7, b=1), (), {"a"}, id="more than 4 x 1.5 tasks"),
         pytest.param(EASY, pods(a=6, b=1), (), set(), id="exactly 6 tasks are not more"),
+        pytest.param(replace(EASY, cpu_size=9), pods(a=6.1, b=1), (), {"a"}, id="more than 4 x 1.5, not 4 + 9 tasks"),
         pytest.param(replace(EASY, cpu_ratio=9), pods(a=6.1, b=1), (), {"a"}, id="more than 4 + 2 tasks"),
         pytest.param(EASY, pods(a=9, b=9), (), {"b"}, id="never the last pod, the last name goes first"),
         pytest.param(replace(EASY, max_pod_ratio=0.5), pods(a=9, b=9, c=9, d=1), (), {"b", "c"}, id="half the pods"),
@@ -48,6 +49,30 @@ def test_a_pod_needs_three_noisy_rounds_in_a_row_and_two_calm_minutes() -> None:
         state = isolate(rules, pods(a=tasks, b=1), state, second)
         story.append("a" in state.pods)
     assert story == [False, False, False, False, False, True, True, True, False]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "isolated"),
+    [
+        pytest.param([9, 9, None, 9], [False, False, False, True], id="between noisy rounds"),
+        pytest.param([9, 9, 9, None, 9, 1], [False, False, True, True, True, True], id="of one that is isolated"),
+        pytest.param([9, 9, 9, 1, None, 1], [False, False, True, True, True, False], id="in its calm, which goes on"),
+    ],
+)
+def test_a_round_without_a_figure_changes_nothing(tasks: list[float | None], isolated: list[bool]) -> None:
+    rules, state, story = replace(EASY, lock_in_threshold=3), Isolation(), []
+    for minute, runnable in enumerate(tasks):
+        state = isolate(rules, pods(a=runnable, b=1), state, 60.0 * minute)
+        story.append("a" in state.pods)
+    assert story == isolated
+
+
+def test_who_had_no_room_when_noisy_gets_none_without_a_figure() -> None:
+    noisy = isolate(EASY, pods(a=9, b=9), Isolation(), 0.0)
+    assert noisy.pods == {"b"}
+    assert isolate(EASY, pods(a=None, b=None), noisy, 2.0).pods == {"b"}
+    alone = isolate(EASY, [*pods(a=None), *pods(c=1)], noisy, 2.0)
+    assert alone.pods == set()
 
 
 def test_pools_are_judged_apart() -> None:

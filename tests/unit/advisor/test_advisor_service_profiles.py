@@ -66,6 +66,11 @@ def test_what_a_container_keeps(one: ContainerView, cores: float, memory_bytes: 
     assert (kept.cores, kept.memory_bytes) == (cores, memory_bytes)
 
 
+@pytest.mark.parametrize("lending", [container("api"), container("api", profile=LENT)])
+def test_who_lends_beside_a_kept_container_goes_on_lending(lending: ContainerView) -> None:
+    assert kept_of((container(profile=KEPT), lending)) == kept_of((container(profile=KEPT),))
+
+
 def test_nothing_kept_changes_nothing() -> None:
     demand, view = Demand(3.0, 5), view_of_these(container(), size_cpus=8)
     assert keeping(demand, NOTHING_KEPT) is demand

@@ -6,7 +6,8 @@ import pytest
 from advisor_world import MakePod, MakeSample
 
 from services.advisor.core.model.machine import Bounds
-from services.advisor.core.observation.sample_view import has_no_rates, view_of
+from services.advisor.core.observation.placement import NO_PLACES, PodPlace
+from services.advisor.core.observation.sample_view import SeenPods, has_no_rates, view_of
 from services.advisor.core.round.decide import SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
 from services.advisor.policies.canonical import POLICY, CanonicalSettings
@@ -144,3 +145,34 @@ def test_applications_in_a_pools_own_group_are_in_the_pools_figure(sample: MakeS
     view = view_of(sample(host_applications=listed), TUTORIAL_NODE)
     assert view.applications_usage_cores == 1.5
     assert view.blind().applications_usage_cores is None
+
+
+def test_a_pod_that_is_handed_on_as_it_was_keeps_its_view_and_everybody_elses_is_that_of_now(
+    sample: MakeSample, pod: MakePod
+) -> None:
+    seen = SeenPods()
+    still, works = pod("still", cpu_usage_cores=1.0), pod("works", cpu_usage_cores=1.0)
+    first = sample(still, works, pod("gone", cpu_usage_cores=1.0))
+    before = {view.pod: view for view in view_of(first, TUTORIAL_NODE, seen=seen).containers}
+    second = sample(still, pod("works", cpu_usage_cores=2.0))
+    after = {view.pod: view for view in view_of(second, TUTORIAL_NODE, seen=seen).containers}
+    assert set(after) == {"default/still", "default/works"}
+    assert after["default/still"] is before["default/still"]
+    assert after["default/works"].cpu.usage_cores == 2.0
+    assert view_of(second, TUTORIAL_NODE, seen=seen) == view_of(second, TUTORIAL_NODE)
+
+
+def test_a_kept_view_is_made_anew_for_another_place_and_for_stolen_time(sample: MakeSample, pod: MakePod) -> None:
+    seen = SeenPods()
+    plain = pod("own", qos="dedicated_cores", cpu_usage_cores=1.0, sched_wait_tasks=1.0)
+    bound = {"katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}'}
+    own = plain.model_copy(update={"pod": plain.pod.model_copy(update={"annotations": bound})})
+    places = {own.pod.uid: PodPlace("dedicated", ((0, 4),))}
+    stolen = {"cpu_usage_cores": 1.0, "cpu_steal_cores": 1.0}
+    views = []
+    for one, seen_at in ((sample(own), NO_PLACES), (sample(own), places), (sample(own, node=stolen), places)):
+        views.append(view_of(one, TUTORIAL_NODE, seen_at, seen))
+        assert views[-1] == view_of(one, TUTORIAL_NODE, seen_at)
+    containers = [view.containers[0] for view in views]
+    assert containers[0].cpus_per_numa != containers[1].cpus_per_numa
+    assert containers[1].cpu.wait != containers[2].cpu.wait

@@ -41,13 +41,14 @@ from shared.errors import Unavailable
 
 WALL_S = 1_800_000_000.0
 RULES = AdaptiveSettings().rules
+LEARNING, CAUTION = RULES.learning, RULES.caution
 needs = st.lists(st.floats(0, 60), min_size=1, max_size=40)
 
 
 def learned(needs: list[float], before: LearnedMargin | None = None, start_s: float = 0.0) -> LearnedMargin:
     margin = before or LearnedMargin()
     for number, need in enumerate(needs):
-        margin = margin.observe(need, start_s + 12.0 * number, 48, RULES)
+        margin = margin.observe(need, start_s + 12.0 * number, 48, LEARNING)
     return margin
 
 
@@ -61,15 +62,15 @@ def test_what_was_written_and_read_goes_on_as_after_a_silence(before: list[float
     assert found["share"].coverage == learned(before).coverage
     assert found["share"].lines.mean_cores == learned(before).lines.mean_cores
     # The unit of the weights is another one.
-    assert found["share"].observe(7.0, 1e4, 48, RULES).lines.bound_cores == pytest.approx(
-        learned([7.0], learned(before), 1e4).lines.bound_cores
+    assert found["share"].observe(7.0, 1e4, 48, LEARNING).lines.bound_cores(48, CAUTION) == pytest.approx(
+        learned([7.0], learned(before), 1e4).lines.bound_cores(48, CAUTION)
     )
     kept = [(horizon.rises, horizon.coverage) for horizon in found["share"].horizons]
     assert kept == [(horizon.rises, horizon.coverage) for horizon in learned(before).horizons]
     # A silence of an hour: nothing of it is a rise, and the window that was open is counted once more.
     silent = learned(after[:1], learned(before), 1e4)
     resumed = learned(after[:1], found["share"], 1e4)
-    assert present(resumed.last).rise_cores == present(silent.last).rise_cores
+    assert resumed.last.rise_cores == silent.last.rise_cores
     assert resumed.learned_s == silent.learned_s
 
 

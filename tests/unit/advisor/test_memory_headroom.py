@@ -75,6 +75,8 @@ def test_requests_are_split_over_the_nodes_a_pod_may_use() -> None:
     holders = [batch(asked=10, numas=(0, 1)), batch(asked=6), batch(asked=4, numas=(1, 5)), shared(asked=99)]
     assert reclaimed_requests(holders, (0, 1)) == {0: 8, 1: 10}
     assert open_numas([closed(1), *holders], (2, 1, 0)) == (0, 2)
+    assert open_numas([closed()], (0, 1)) == ()
+    assert open_numas([Holder("reclaimed_cores", exclusive=True, lends=False)], (0, 1)) == (0, 1)
 
 
 NODE = NodeUse(64, 256 * GIB, 1000, 500, 300, 10)
@@ -121,6 +123,7 @@ def test_canonical_headroom_is_bounded_by_capacity_without_reserve() -> None:
         pytest.param([batch(5)], 1, 0, id="who asks for nothing is not counted"),
         pytest.param([shared(90, asked=100), batch(10, 10)], 1, 0.1, id="a tenth of what tenants asked for"),
         pytest.param([shared(95, asked=100), batch(5, 5)], 1, 0.05, id="or what they have not used"),
+        pytest.param([shared(50, asked=100)], 1, 0.2, id="a tenth of what was asked for, of less in use"),
         pytest.param([shared(200, asked=100)], 1, 0, id="tenants use more than they asked for"),
         pytest.param(
             [shared(90, asked=100), shared(asked=10)], 1, 0.1, id="one not measured: it uses what it asked for"
@@ -149,6 +152,10 @@ ROOMS = {0: NumaRoom(1000, 400, 200), 1: NumaRoom(1000, 200, 0)}
         pytest.param(
             [batch(numas=(1,), bound_numa=1)], NumaRules(), ReclaimLimits(100, {1: 20}), {0: 200, 1: 40},
             id="bound pods: their own limit, the others share",
+        ),
+        pytest.param(
+            [batch(numas=(0,), bound_numa=0), batch(numas=(1,), bound_numa=1)], NumaRules(),
+            ReclaimLimits(100, {0: 30, 1: 20}), {0: 60, 1: 40}, id="bound pods everywhere",
         ),
         pytest.param(
             [batch(numas=(1,), bound_numa=1)], NumaRules(), ReclaimLimits(100), {0: 200, 1: 160},

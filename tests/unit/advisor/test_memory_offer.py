@@ -1,13 +1,17 @@
 """The NUMA-aware memory offer of a sample, and the page cache that is dropped."""
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import pytest
 from advisor_world import MakePod, MakeSample
 
 from services.advisor.core.memory.numa import NumaRules
+from services.advisor.core.model.containers import Containers
+from services.advisor.core.model.figures import Figures, Resident
 from services.advisor.core.model.machine import Bounds
-from services.advisor.core.model.view import View
+from services.advisor.core.model.view import ContainerView, View
 from services.advisor.core.observation.sample_view import view_of
 from services.advisor.core.offer.memory import cache_to_drop, numa_offer_bytes
 from shared.contracts.sample import NodeSample, NumaReading, PoolReading
@@ -53,6 +57,26 @@ def test_where_a_figure_is_missing_the_canonical_rule_decides(
     sample: MakeSample, node: dict[str, None], numas: tuple[NumaReading, ...]
 ) -> None:
     assert offered(sample(node=node, numas=numas)) is None
+
+
+@pytest.mark.parametrize(
+    ("placed", "offers"),
+    [
+        pytest.param({"exclusive": True, "dedicated": True, "cpus_per_numa": ((0, 4),)}, (False, True), id="its own"),
+        pytest.param({"exclusive": False, "dedicated": True, "cpus_per_numa": ((0, 4),)}, (True, True), id="beside it"),
+        pytest.param({"exclusive": True, "cpus_per_numa": ((0, 4),)}, (True, True), id="no CPUs of its own"),
+        pytest.param({"exclusive": True, "dedicated": True}, (True, True), id="not known where"),
+    ],
+)
+def test_no_memory_is_offered_of_numa_nodes_that_a_container_has_for_itself(
+    sample: MakeSample, placed: dict[str, Any], offers: tuple[bool, bool]
+) -> None:
+    seen = sample(node={"watermark_scale_factor": 100}, numas=(numa(0), numa(1)))
+    alone = ContainerView("default/db", "aa", "main", "dedicated_cores", 4.0, 0, Figures(), Resident(), **placed)
+    view = replace(view_of(seen, BOUNDS), containers=Containers([alone]))
+    found = numa_offer_bytes(seen, view, 100, NumaRules(), 10_000)
+    assert found is not None
+    assert tuple(amount > 0 for amount in found.values()) == offers
 
 
 def test_on_an_old_view_the_canonical_rule_decides(sample: MakeSample) -> None:

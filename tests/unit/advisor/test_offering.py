@@ -99,6 +99,20 @@ def test_where_cpus_are_shared_a_spike_leaves_the_offer_by_the_pool_alone_as_it_
     assert (fields["reclaimed_cpu_millis"], fields["oversold_ratio"]) == (offer, oversold)
 
 
+@pytest.mark.parametrize("cpu", ["supply", "util"])
+@pytest.mark.parametrize(("pool", "fresh"), [(None, True), (POOL, False)])
+@pytest.mark.parametrize("last_millis", [20_000, 90_000])
+def test_where_the_pool_in_force_is_not_known_the_offer_falls_with_the_advice_and_never_rises(
+    cpu: Basis, pool: CpuSet | None, fresh: bool, last_millis: int
+) -> None:
+    last = CpuOffer({0: last_millis})
+    done, offer = made(seen(pool=pool, fresh=fresh), ReclaimOfferRules(cpu=cpu), last)
+    advised = done.fields()["reclaimed_cpu_millis"]
+    oversold = UtilRules().max_oversold_ratio if cpu == "util" else 1.0
+    assert offer.fields["reclaimed_cpu_millis"] == min(last_millis, int(advised * oversold))
+    assert offer.cpu == last
+
+
 def test_by_use_a_little_used_pool_is_offered_more_than_once_within_its_bound() -> None:
     rules = ReclaimOfferRules(cpu="util", util=UtilRules(max_oversold_ratio=1.2))
     last = NOTHING

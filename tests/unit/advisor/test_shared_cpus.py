@@ -17,6 +17,7 @@ from services.advisor.core.policy import Demand, Policy, PolicySettings
 from services.advisor.core.round.decide import Round, SizingRules, decide
 from services.advisor.core.round.guard import ConfiguredPolicy
 from shared.contracts.advice import PoolAdvice
+from shared.errors import Refused
 
 NEED = Policy(
     "need",
@@ -151,14 +152,85 @@ def test_a_margin_is_kept_from_the_pool_and_not_from_the_offer() -> None:
     assert (sizes.reclaim_cpus, sizes.reclaimed_cpu_millis) == (32, 38_000)
 
 
-def test_an_offer_beside_a_margin_rises_with_its_mean_and_falls_only_by_what_lies_beyond_two_cpus() -> None:
+def test_an_offer_beside_a_margin_rises_with_its_mean_and_falls_only_by_what_lies_beyond_four_cpus() -> None:
     first = round_of(BIG, 10, policy=MARGIN)
-    trough = round_of(BIG, 11.5, 1e6, first, policy=MARGIN)
-    assert trough.sizes.reclaimed_cpu_millis == 38_000, "a fall of a core and a half evicts nobody"
+    trough = round_of(BIG, 13.5, 1e6, first, policy=MARGIN)
+    assert trough.sizes.reclaimed_cpu_millis == 38_000, "a fall of three cores and a half evicts nobody"
     lower = round_of(BIG, 15, 2e6, trough, policy=MARGIN)
-    assert lower.sizes.reclaimed_cpu_millis == 35_000, "33 are left, and two more are held"
-    calm = round_of(BIG, 12, 3e6, lower, policy=MARGIN)
-    assert calm.sizes.reclaimed_cpu_millis == 36_000, "it rises at once with the mean"
+    assert lower.sizes.reclaimed_cpu_millis == 37_000, "33 are left, and four more are held"
+    calm = round_of(BIG, 10.5, 3e6, lower, policy=MARGIN)
+    assert calm.sizes.reclaimed_cpu_millis == 37_500, "it rises at once with the mean"
+
+
+@pytest.mark.parametrize(
+    ("now_cores", "share"),
+    [pytest.param(1.5, 3, id="need and margin"), pytest.param(0.0, 1, id="one CPU in any case")],
+)
+def test_a_margin_of_its_own_takes_the_place_of_the_floor(now_cores: float, share: int) -> None:
+    bounds = Bounds.of(16, smt=True, shape="shared")
+    margin = replace(
+        MARGIN, judge=lambda _state, _view, _now_s, _settings: (None, Demand(2 * now_cores, 0, now_cores=now_cores))
+    )
+    assert round_of(bounds, 0, policy=margin).sizes.share_cpus == share
+    without = replace(MARGIN, judge=lambda _state, _view, _now_s, _settings: (None, Demand(2 * now_cores, 0)))
+    assert round_of(bounds, 0, policy=without).sizes.share_cpus == 4
+
+
+@pytest.mark.parametrize(
+    ("cpus", "policy", "reclaim"),
+    [
+        pytest.param(48, MARGIN, 2, id="a margin of its own: as Koordinator has it"),
+        pytest.param(48, NEED, 4, id="none: as everywhere"),
+        pytest.param(8, MARGIN, 2, id="a small machine: as everywhere"),
+    ],
+)
+def test_beside_a_margin_reclaimed_pods_keep_two_cpus(
+    cpus: int, policy: Policy[PolicySettings, None], reclaim: int
+) -> None:
+    sizes = round_of(Bounds.of(cpus, smt=True, shape="shared"), float(cpus), policy=policy).sizes
+    assert (sizes.reclaim_cpus, sizes.share_cpus) == (reclaim, cpus - reclaim)
+
+
+def limited(ratio: float) -> Policy[PolicySettings, None]:
+    def judge(_state: None, view: View, _now_s: float, _settings: PolicySettings) -> tuple[None, Demand]:
+        return None, replace(with_margin(present(view.node_usage_cores)), most_offered_ratio=ratio)
+
+    return replace(MARGIN, judge=judge)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "now_cores", "offer"),
+    [
+        pytest.param(1.0, 10, 38_000, id="no limit"),
+        pytest.param(0.75, 10, 26_000, id="36 CPUs less what is used"),
+        pytest.param(0.7, 10, 23_600, id="33.6 CPUs, a fraction as well"),
+        pytest.param(0.75, 40, 0, id="tenants use more than that: nothing is offered"),
+        pytest.param(0.0, 0, 0, id="nothing at all"),
+    ],
+)
+def test_offer_and_use_together_are_a_part_of_the_cpus_at_most(ratio: float, now_cores: float, offer: int) -> None:
+    sizes, free = (round_of(BIG, now_cores, policy=limited(part)).sizes for part in (ratio, 1.0))
+    assert sizes.reclaimed_cpu_millis == offer
+    assert sizes.reclaim_cpus == free.reclaim_cpus, "what is not offered is idle, and nobody's"
+    assert ("withheld" in sizes.why[0].numbers) == (ratio < 1)
+
+
+def test_a_limited_offer_is_as_steady_as_another() -> None:
+    first = round_of(BIG, 10, policy=limited(0.75))
+    trough = round_of(BIG, 13.5, 1e6, first, policy=limited(0.75))
+    assert trough.sizes.reclaimed_cpu_millis == first.sizes.reclaimed_cpu_millis == 26_000
+
+
+@given(st.floats(0, 60), st.floats(0, 1), st.floats(0, 1))
+def test_a_larger_part_never_offers_less(need: float, ratio: float, other: float) -> None:
+    less, more = (round_of(BIG, need, policy=limited(part)).sizes for part in sorted((ratio, other)))
+    assert 0 <= less.reclaimed_cpu_millis <= more.reclaimed_cpu_millis
+
+
+@pytest.mark.parametrize("ratio", [-0.1, 1.1, math.nan, True, "half"])
+def test_a_part_that_is_none_is_refused(ratio: Any) -> None:
+    with pytest.raises(Refused, match="most_offered_ratio"):
+        round_of(BIG, 10, policy=limited(ratio))
 
 
 def test_what_pods_keep_idle_is_offered_to_nobody() -> None:

@@ -5,9 +5,11 @@ A figure of 0 or less counts as missing, because an idle container may not have 
 """
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
+from services.advisor.core.model.containers import Column, CpuColumns
 from services.advisor.core.model.figures import Figures
 
 FALLBACK_CORES = 4.0
@@ -45,6 +47,22 @@ def largest_of(usage_cores: float | None, load1: float | None, load5: float | No
     if usage_cores and load1 and load5 and usage_cores > 0 and load1 > 0 and load5 > 0:
         return max(usage_cores, load1, load5)
     return 0.0
+
+
+def largest_of_each(usage_factor: float, cpu: CpuColumns) -> tuple[float, ...] | None:
+    """Return `largest_of` of each container with the factor on its usage; None where a figure of one is missing."""
+    usage, load1, load5 = map(_whole, cpu)
+    if usage is None or load1 is None or load5 is None:
+        return None
+    return tuple(map(max, [usage_factor * used for used in usage], load1, load5))
+
+
+def _whole(column: Column) -> Sequence[float] | None:
+    """A column of which every figure is there and above 0; looked at as a whole, for it has hundreds."""
+    if None in column:
+        return None
+    whole = cast("Sequence[float]", column)
+    return whole if min(whole, default=1.0) > 0 else None
 
 
 def requested_cores(request_cores: float, fallback_cores: float = FALLBACK_CORES) -> float:

@@ -2,9 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 from services.advisor.core.demand.cpu import requested_cores, total_cores
-from services.advisor.core.model.containers import once, once_beside_cpu
+from services.advisor.core.model.containers import Column, once, once_beside_cpu
 from services.advisor.core.model.view import ContainerView, View, containers_of, cpu_columns
 
 NeedOf = Callable[[float | None, float | None], float | None]
@@ -28,7 +29,7 @@ def pool_used_cores(view: View) -> float:
 @once
 def _used_cores(containers: Sequence[ContainerView]) -> float:
     usage = cpu_columns(containers_of(containers, ("shared_cores",))).usage
-    return total_cores([used for used in usage if used is not None])
+    return total_cores(_measured(usage))
 
 
 def pool_need_cores(view: View) -> float:
@@ -73,13 +74,18 @@ def _containers_need(containers: Sequence[ContainerView], need_of: NeedOf, fallb
     """The same of the containers alone, without what is measured of their pool."""
     shared = containers_of(containers, ("shared_cores",))
     cpu = cpu_columns(shared)
-    needs = list(map(need_of, cpu.usage, cpu.load1))
-    measured = [need for need in needs if need is not None]
-    asking = list(_dedicated_requests(containers))
+    needs = cpu.usage if need_of is used_cores else list(map(need_of, cpu.usage, cpu.load1))
+    measured = _measured(needs)
+    asking = _dedicated_requests(containers)
     if len(measured) < len(needs):
-        asking += [one.request_cores for one, need in zip(shared, needs, strict=True) if need is None]
-    asked = total_cores([requested_cores(request, fallback) for request in asking])
+        asking += tuple([one.request_cores for one, need in zip(shared, needs, strict=True) if need is None])
+    asked = total_cores([requested_cores(request, fallback) for request in asking]) if asking else 0.0
     return TenantsNeed(total_cores(measured) if measured else None, asked)
+
+
+def _measured(column: Column) -> Sequence[float]:
+    # Nearly always all of them are.
+    return [one for one in column if one is not None] if None in column else cast("Sequence[float]", column)
 
 
 @once_beside_cpu

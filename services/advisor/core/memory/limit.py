@@ -48,9 +48,8 @@ def next_limit_bytes(wanted_bytes: int, before_bytes: int | None, used_bytes: in
 
     `before_bytes` is the limit in force, None if there is none; any limit is then a step down.
     """
-    if before_bytes is None or wanted_bytes >= before_bytes:
-        return max(wanted_bytes, used_bytes)
-    return max(wanted_bytes, before_bytes - step_bytes, used_bytes)
+    least_bytes = max(wanted_bytes, used_bytes)
+    return least_bytes if before_bytes is None else max(least_bytes, before_bytes - step_bytes)
 
 
 LIMIT_STEPS = 512

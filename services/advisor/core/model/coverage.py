@@ -1,10 +1,10 @@
 """`Coverage` compares what forecasts claimed with what came true."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Coverage:
+class Coverage(NamedTuple):
     """What was claimed and what came true, with the newest cases weighing most; sums of weights."""
 
     cases: float = 0.0

@@ -1,7 +1,7 @@
 """`view_of` makes the view of one sample: containers that hold resources, and the node's memory."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from services.advisor.core.model.containers import Containers
@@ -19,12 +19,39 @@ CPI_FIGURE = "cpi"
 """Figure of a pool in `extra`: cycles per instruction, where metrics counts them (`metrics.perf`)."""
 
 
-def view_of(sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] = NO_PLACES) -> View:
-    """The view of a sample; pods that have ended hold nothing. `places`: where pods with CPUs of their own are."""
+class SeenPods:
+    """The views of the last sample's pods: of a pod that metrics hands on as it was, they are what they were."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, tuple[PodReading, PodPlace | None, float, Sequence[ContainerView]]] = {}
+
+    def views(
+        self, readings: Iterable[PodReading], places: Mapping[str, PodPlace], stolen: float
+    ) -> list[ContainerView]:
+        """Return the views of the containers of these pods."""
+        # Refilled with the pods of this sample, so that those that are gone are forgotten.
+        last, self._seen = self._seen, {}
+        found: list[ContainerView] = []
+        for reading in readings:
+            uid = reading.pod.uid
+            place, before = places.get(uid), last.get(uid)
+            # The very same reading: to compare readings costs as much as to look at them.
+            if before is None or before[0] is not reading or before[1:3] != (place, stolen):
+                before = (reading, place, stolen, tuple(_containers(reading, places, stolen)))
+            self._seen[uid] = before
+            found += before[3]
+        return found
+
+
+def view_of(
+    sample: NodeSample, bounds: Bounds, places: Mapping[str, PodPlace] = NO_PLACES, seen: SeenPods | None = None
+) -> View:
+    """The view of a sample; pods that have ended hold nothing. `places`: where pods with CPUs of their own are.
+    `seen`: the views of the sample before, which spare those of pods that have not changed."""
     node = sample.node_reading
     stolen = stolen_ratio(node.cpu_usage_cores, node.cpu_steal_cores)
     holding = (reading for reading in sample.pods if reading.pod.phase in HOLDING)
-    found = [view for reading in holding for view in _containers(reading, places, stolen)]
+    found = (seen or SeenPods()).views(holding, places, stolen)
     reclaimed, tenants = sample.pool(RECLAIM), sample.pool(SHARE)
     # Kernels before 3.14 have no MemAvailable; free memory is the smaller figure, and so the careful one.
     available = node.memory_free_bytes if node.memory_available_bytes is None else node.memory_available_bytes

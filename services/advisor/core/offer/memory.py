@@ -70,8 +70,10 @@ def cache_to_drop(sample: NodeSample, view: View, least_bytes: int, most_bytes: 
     scale = view.memory.watermark_scale_factor
     if not view.fresh or total is None or available is None or scale is None:
         return {}
-    cached = _cached(sample)
     shortage = Shortage(total, available, critical_watermark_bytes(total, scale, least_bytes))
+    if shortage.target_bytes <= 0:  # as nearly always: nobody need be looked at
+        return {}
+    cached = _cached(sample)
     held: dict[str, int] = {}
     for container in cached:
         held[container.pod] = held.get(container.pod, 0) + (container.cache_bytes or 0)

@@ -4,11 +4,16 @@ One look ahead is open at a time: from what was expected when it opened to the l
 is what the rises so far say of a further one: of n rises, k of them not above the bound, the next is not above it in k
 of n + 1 cases. So a bound that many equal rises share claims more than its percentile, and a young one claims less.
 
+That holds for rises of which none differs from the others. Those of a node's first minutes are larger, for services
+start then and the usual level is not known yet: the bound that they leave claims too little for hours. Therefore what
+came true beyond what was claimed so far, or failed to, corrects the next claim.
+
 Facts: docs/facts/targets.md#the-margin-of-the-policy-adaptive.
 """
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from services.advisor.core.model.coverage import Coverage
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
@@ -17,12 +22,16 @@ SPANS_S = (10.0, 60.0, 300.0)
 """How far ahead the need is bounded, besides the next round."""
 REMEMBERED_SPANS = 200.0
 """A rise counts half only after so many spans at least: of fewer cases nothing can be claimed to a point."""
+CORRECTING_CASES = 12.0
+"""In so many cases most of a claim's error is gone; fewer would follow the chance of single cases."""
+MOST_CORRECTED = 4.0
+"""A correction makes neither a miss nor a hit more than so many times less likely: no claim becomes a certainty."""
+NO_RISES, NOTHING_CLAIMED = Histogram(), Coverage()
 MAX_GAP_S = 600.0
 """After a longer silence, nothing is known about the time in between."""
 
 
-@dataclass(frozen=True, slots=True)
-class Claim:
+class Claim(NamedTuple):
     """By how much the need rises at most, and in what part of the cases."""
 
     rise_cores: float = 0.0
@@ -34,8 +43,17 @@ def claim_of(rises: Histogram, percentile: float) -> Claim:
     bucket = rises.bucket_at(percentile)
     if bucket is None:
         return Claim()
-    below = math.fsum(weight for index, weight in rises.weights.items() if index <= bucket)
-    return Claim(CPU_CORES.ends[bucket], below / (1 + math.fsum(rises.weights.values())))
+    below = math.fsum([weight for index, weight in rises.weights.items() if index <= bucket])
+    return Claim(CPU_CORES.ends[bucket], below / (1 + rises.total))
+
+
+def corrected(claim: Claim, coverage: Coverage) -> Claim:
+    """The same bound, claimed by what such claims were worth so far."""
+    if not claim.ratio:
+        return claim
+    error = (coverage.covered - coverage.claimed) / CORRECTING_CASES
+    least, most = claim.ratio / MOST_CORRECTED, 1 - (1 - claim.ratio) / MOST_CORRECTED
+    return Claim(claim.rise_cores, min(most, max(least, claim.ratio + error)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +64,7 @@ class HorizonRules:
     half_life_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Look:
+class Look(NamedTuple):
     """A look ahead that is open."""
 
     since_s: float
@@ -57,12 +74,11 @@ class Look:
     largest_cores: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Horizon:
+class Horizon(NamedTuple):
     """The rises within one span. Bounded by the buckets of its histogram."""
 
-    rises: Histogram = field(default_factory=Histogram)
-    coverage: Coverage = field(default_factory=Coverage)
+    rises: Histogram = NO_RISES
+    coverage: Coverage = NOTHING_CLAIMED
     look: Look | None = None
 
     def observe(
@@ -86,4 +102,5 @@ class Horizon:
         return Horizon(learned.rises, coverage, learned._opened(expected_cores, now_s, rules))
 
     def _opened(self, expected_cores: float, now_s: float, rules: HorizonRules) -> Look:
-        return Look(now_s, now_s, expected_cores, claim_of(self.rises, rules.percentile))
+        claim = corrected(claim_of(self.rises, rules.percentile), self.coverage)
+        return Look(now_s, now_s, expected_cores, claim)

@@ -45,6 +45,12 @@ class Histogram:
     """Weights by bucket at the moment of the newest sample."""
 
     weights: Mapping[int, float] = field(default_factory=dict)
+    total: float = field(init=False, repr=False, compare=False)
+    """All of them together."""
+
+    def __post_init__(self) -> None:
+        """Add the weights up once: every question about a share asks for it."""
+        object.__setattr__(self, "total", math.fsum(self.weights.values()))
 
     def add(self, bucket: int, weight: float, aged_half_lives: float) -> "Histogram":
         """The histogram with one more sample, after what it held has aged by so many half-lives."""
@@ -52,10 +58,11 @@ class Histogram:
         factor = 2.0 ** -max(0.0, aged_half_lives)
         weights = {index: old * factor for index, old in self.weights.items()}
         weights[bucket] = weights.get(bucket, 0.0) + weight
+        made = Histogram(weights)
         # Buckets that can no longer move a percentile are dropped; the number of buckets bounds memory as well.
-        least = EPSILON * math.fsum(weights.values())
+        least = EPSILON * made.total
         if min(weights.values()) >= least:
-            return Histogram(weights)
+            return made
         return Histogram({index: weight for index, weight in weights.items() if weight >= least})
 
     def weight_above(self, value: float, buckets: Buckets) -> float:
@@ -65,7 +72,7 @@ class Histogram:
 
     def bucket_at(self, percentile: float) -> int | None:
         """Return the lowest bucket up to which `percentile` percent of the weight lie; None without samples."""
-        goal = math.fsum(self.weights.values()) * percentile / 100
+        goal = self.total * percentile / 100
         below = 0.0
         for index in sorted(self.weights):
             below += self.weights[index]

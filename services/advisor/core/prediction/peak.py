@@ -1,11 +1,13 @@
 """`Peak` follows the usual peak of one figure of one container with a decaying histogram."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from services.advisor.core.prediction.histogram import Buckets, Histogram
 
 WINDOW_S = 10.0
 """The largest figure of each window is one sample: short peaks are seen, and a round costs little in between."""
+NOTHING_COUNTED = Histogram()
 MAX_SAMPLE_S = 60.0
 """Longest time that one sample covers, so that the last sample before an outage does not count for all of it."""
 
@@ -19,11 +21,10 @@ class Scale:
     half_life_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Peak:
+class Peak(NamedTuple):
     """State of one figure: what it was, the largest of the open window, and the percentile at the last sample."""
 
-    histogram: Histogram = field(default_factory=Histogram)
+    histogram: Histogram = NOTHING_COUNTED
     opened_s: float = 0.0
     largest: float | None = None
     """None: no window is open."""

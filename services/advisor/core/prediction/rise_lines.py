@@ -14,7 +14,8 @@ Facts: docs/facts/targets.md#the-bound-of-the-policy-adaptive-where-cpus-are-sha
 """
 
 import math
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from services.advisor.core.prediction.coverage import MAX_GAP_S
 from services.advisor.core.prediction.histogram import CPU_CORES
@@ -42,79 +43,37 @@ Weights = tuple[float, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class LineRules:
-    """How fast rises are forgotten, and in what part of the rounds the need may exceed the bound: exp(-caution)."""
-
-    half_life_s: float
-    caution: float
-
-
-@dataclass(frozen=True, slots=True)
-class RiseLines:
-    """State for the tenants of one region. Bounded by the number of buckets."""
+class SeenRises:
+    """The rises above each line, by weight."""
 
     tails: tuple[Weights, ...] = ((),) * len(LINES)
-    """The rises above each line."""
     total: float = 0.0
     """Of the rises above any one of them, as all their weights in units of 1 / `scale`."""
     scale: float = 1.0
-    mean_cores: float = 0.0
-    mean_s: float = 0.0
-    """Time that the mean stands for."""
-    need_cores: float = 0.0
-    at_s: float | None = None
-    """When the last need was seen; None: what follows is no rise of it."""
-    bound_cores: float = 0.0
-    rise_cores: float = 0.0
-    """By how much the need itself may rise, however far it lies from the mean."""
+    _reaches: dict[tuple[int, float], tuple[float, ...]] = field(
+        default_factory=dict, init=False, repr=False, compare=False
+    )
+    """What was asked already: rows of a comparison that take the same risk ask the same."""
 
-    def observe(self, need_cores: float, now_s: float, cpus: int, rules: LineRules) -> "RiseLines":
-        """The state after one more need, with the bound of the next one."""
-        # From the rises before this one: it is in the need already, and more need must not narrow the bound.
-        reaches = [self._reach_cores(tail, cpus, rules.caution) for tail in self.tails]
-        passed_s = self._passed_s(now_s)
-        counted = self if passed_s is None else self._with_rises(need_cores, passed_s, rules)
-        mean, mean_s = self._mean_with(need_cores, passed_s)
-        above = need_cores - mean
-        bound = min([mean + part * above + reach for part, reach in zip(LINES, reaches, strict=True)])
-        bound = max(bound, need_cores + LEAST_RISE_RATIO * reaches[0])
-        return RiseLines(
-            counted.tails, counted.total, counted.scale, mean, mean_s, need_cores, now_s, bound, reaches[0]
-        )
+    def reaches_cores(self, cpus: int, caution: float) -> tuple[float, ...]:
+        """By how much the need rises above each line in all but exp(-caution) of the rounds."""
+        known = self._reaches.get((cpus, caution))
+        if known is None:
+            known = tuple([self._reach_cores(tail, cpus, caution) for tail in self.tails])
+            self._reaches[cpus, caution] = known
+        return known
 
-    def _passed_s(self, now_s: float) -> float | None:
-        """Time since the last need; None after a silence, or where the clock went back."""
-        passed_s = math.inf if self.at_s is None else now_s - self.at_s
-        return passed_s if 0 <= passed_s <= MAX_GAP_S else None
+    def with_rises(self, rises_cores: Sequence[float], scale: float) -> "SeenRises":
+        """With one more above each line, in a unit that has grown to this scale."""
+        tails = tuple([_added(tail, rise, scale) for tail, rise in zip(self.tails, rises_cores, strict=True)])
+        return SeenRises(tails, self.total + scale, scale)
 
-    def _with_rises(self, need_cores: float, passed_s: float, rules: LineRules) -> "RiseLines":
-        state = self if self.scale < MOST_SCALE else self._rescaled()
-        scale = state.scale * 2.0 ** (passed_s / rules.half_life_s)
-        above = state.need_cores - state.mean_cores
-        tails = tuple(
-            [
-                _added(tail, need_cores - (state.mean_cores + part * above), scale)
-                for part, tail in zip(LINES, state.tails, strict=True)
-            ]
-        )
-        return RiseLines(tails, state.total + scale, scale)
-
-    def _rescaled(self) -> "RiseLines":
+    def rescaled(self) -> "SeenRises":
+        """The same weights in the unit of a rise now."""
         part = 1 / self.scale
-        tails = tuple(tuple(weight * part for weight in tail) for tail in self.tails)
-        return replace(self, tails=tails, total=self.total * part, scale=1.0)
-
-    def _mean_with(self, need_cores: float, passed_s: float | None) -> tuple[float, float]:
-        """The mean with one more need, and the time that it stands for."""
-        weight_s = 1.0 if passed_s is None else min(MAX_SAMPLE_S, passed_s)
-        kept = 1.0 if passed_s is None else 2.0 ** (-passed_s / MEAN_HALF_LIFE_S)
-        mean_s = kept * self.mean_s + weight_s
-        # Two needs of one moment, of which none is known to have lasted.
-        part = weight_s / mean_s if mean_s else 1.0
-        return self.mean_cores + (need_cores - self.mean_cores) * part, mean_s
+        return SeenRises(tuple(tuple(weight * part for weight in tail) for tail in self.tails), self.total * part)
 
     def _reach_cores(self, tail: Weights, cpus: int, caution: float) -> float:
-        """By how much the need rises above a line in all but exp(-caution) of the rounds."""
         unseen_cores = UNSEEN_CPU_RATIO * cpus
         rounds = self.total / self.scale
         # In the unit of the weights.
@@ -128,6 +87,62 @@ class RiseLines:
         caution = max(caution, at_percentile)
         fitted = percentile + TAIL_FACTOR * (caution - at_percentile) * excess
         return min(seen, known * fitted + (1 - known) * unseen_cores * caution)
+
+
+NO_RISES = SeenRises()
+
+
+@dataclass(frozen=True, slots=True)
+class RiseLines:
+    """State for the tenants of one region, whatever risk is taken. Bounded by the number of buckets."""
+
+    seen: SeenRises = NO_RISES
+    mean_cores: float = 0.0
+    mean_s: float = 0.0
+    """Time that the mean stands for."""
+    need_cores: float = 0.0
+    at_s: float | None = None
+    """When the last need was seen; None: what follows is no rise of it."""
+    before: SeenRises = NO_RISES
+    """The rises before the last one, which is in the need already: more need must not narrow the bound."""
+
+    def observe(self, need_cores: float, now_s: float, half_life_s: float) -> "RiseLines":
+        """The state after one more need; `half_life_s`: how fast rises are forgotten."""
+        passed_s = self._passed_s(now_s)
+        seen = self.seen if passed_s is None else self._with_rises(need_cores, passed_s, half_life_s)
+        mean, mean_s = self._mean_with(need_cores, passed_s)
+        return RiseLines(seen, mean, mean_s, need_cores, now_s, self.seen)
+
+    def bound_cores(self, cpus: int, caution: float) -> float:
+        """Return what the next need stays below in all but exp(-caution) of the rounds."""
+        above = self.need_cores - self.mean_cores
+        reaches = self.before.reaches_cores(cpus, caution)
+        bound = min([self.mean_cores + part * above + reach for part, reach in zip(LINES, reaches, strict=True)])
+        return max(bound, self.need_cores + LEAST_RISE_RATIO * reaches[0])
+
+    def rise_cores(self, cpus: int, caution: float) -> float:
+        """By how much the need itself may rise, however far it lies from the mean."""
+        return self.before.reaches_cores(cpus, caution)[0]
+
+    def _passed_s(self, now_s: float) -> float | None:
+        """Time since the last need; None after a silence, or where the clock went back."""
+        passed_s = math.inf if self.at_s is None else now_s - self.at_s
+        return passed_s if 0 <= passed_s <= MAX_GAP_S else None
+
+    def _with_rises(self, need_cores: float, passed_s: float, half_life_s: float) -> SeenRises:
+        seen = self.seen if self.seen.scale < MOST_SCALE else self.seen.rescaled()
+        above = self.need_cores - self.mean_cores
+        rises = [need_cores - (self.mean_cores + part * above) for part in LINES]
+        return seen.with_rises(rises, seen.scale * 2.0 ** (passed_s / half_life_s))
+
+    def _mean_with(self, need_cores: float, passed_s: float | None) -> tuple[float, float]:
+        """The mean with one more need, and the time that it stands for."""
+        weight_s = 1.0 if passed_s is None else min(MAX_SAMPLE_S, passed_s)
+        kept = 1.0 if passed_s is None else 2.0 ** (-passed_s / MEAN_HALF_LIFE_S)
+        mean_s = kept * self.mean_s + weight_s
+        # Two needs of one moment, of which none is known to have lasted.
+        part = weight_s / mean_s if mean_s else 1.0
+        return self.mean_cores + (need_cores - self.mean_cores) * part, mean_s
 
 
 def _added(tail: Weights, rise_cores: float, weight: float) -> Weights:

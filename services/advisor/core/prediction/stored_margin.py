@@ -15,7 +15,7 @@ from services.advisor.core.prediction.coverage import SPANS_S, Horizon
 from services.advisor.core.prediction.histogram import CPU_CORES, Histogram
 from services.advisor.core.prediction.margin import LearnedMargin
 from services.advisor.core.prediction.peak import Peak
-from services.advisor.core.prediction.rise_lines import LINES, RiseLines
+from services.advisor.core.prediction.rise_lines import LINES, RiseLines, SeenRises
 from shared.core.text.json_text import read_json
 from shared.errors import Refused
 
@@ -139,7 +139,7 @@ def _stored(margin: LearnedMargin) -> _Margin:
 
 def _stored_lines(lines: RiseLines) -> _Lines:
     # In the unit of a rise now: what the next life begins with.
-    tails = [[weight / lines.scale for weight in tail] for tail in lines.tails]
+    tails = [[weight / lines.seen.scale for weight in tail] for tail in lines.seen.tails]
     return _Lines(tails=tails, mean_cores=lines.mean_cores, mean_s=lines.mean_s)
 
 
@@ -168,7 +168,7 @@ def _lines(stored: _Lines) -> RiseLines:
     if max(totals) > min(MOST_WEIGHT, min(totals) * (1 + _SAME) + _SAME):
         return RiseLines()
     tails = tuple(tuple(tail) for tail in stored.tails)
-    return RiseLines(tails=tails, total=totals[0], mean_cores=stored.mean_cores, mean_s=stored.mean_s)
+    return RiseLines(SeenRises(tails, totals[0]), stored.mean_cores, stored.mean_s)
 
 
 def _horizon(stored: _Horizon | None) -> Horizon:

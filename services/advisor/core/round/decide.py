@@ -35,6 +35,7 @@ from services.advisor.core.sizing.region_views import region_views
 from shared.contracts.advice import PoolSize
 from shared.contracts.envelope import Reason
 from shared.core.cgroups.layout import SHARE
+from shared.core.copies import copier
 from shared.errors import Refused
 
 
@@ -134,6 +135,7 @@ def decide(view: View, now_s: float, chosen: ConfiguredPolicy, rules: SizingRule
 
 
 NOTHING_BEFORE, NO_MEMORY_BEFORE = SizedRegions(), MemoryAdvice()
+_with_reserve = copier(View, "region_reserve_cores")
 
 
 @lru_cache(maxsize=64)
@@ -172,19 +174,17 @@ class _RoundBuilder:
         """Too few CPUs for regions, or all of them shared: the tenants are judged as one."""
         view, policy = self.view, self.chosen.policy
         if policy.reserve == "own":
-            view = replace(view, region_reserve_cores=view.bounds.reserve_cores)
+            view = _with_reserve(view, view.bounds.reserve_cores)
         demand = self._judged(view, SHARE)
         ramps = {SHARE: self.last.sizes.ramp} if self.last else {}
         pace = self._own_pace(demand) or self.rules.pace
         regulation = Regulation(pace, ramps, self.now_s, may_shrink=self.view.fresh)
         bounds = self._bounds(demand)
-        if view.bounds.shares_cpus:
-            mean_left = self.last.sizes.mean_left if self.last else None
-            needed = SharedNeed(demand.cores, None if demand.common else demand.now_cores)
-            sizes = shared_sizes(bounds, regulation, needed, mean_left)
-        else:
-            sizes = overlapping_sizes(bounds, regulation, demand.cores)
-        return self._round(sizes, None, Isolation())
+        now_cores = None if demand.common else demand.now_cores
+        needed = SharedNeed(demand.cores, now_cores, demand.most_offered_ratio)
+        mean_left = self.last.sizes.mean_left if self.last else None
+        sizes_of = shared_sizes if view.bounds.shares_cpus else overlapping_sizes
+        return self._round(sizes_of(bounds, regulation, needed, mean_left), None, Isolation())
 
     def _adds_reserve(self, demand: Demand) -> bool:
         return demand.common or self.chosen.policy.reserve == "common"

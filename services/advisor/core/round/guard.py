@@ -68,6 +68,7 @@ def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
     memory: Any = demand.memory_bytes
     quota: Any = demand.reclaim_quota_cores
     now: Any = demand.now_cores
+    ratio: Any = demand.most_offered_ratio
     why: Any = demand.why
     # The usual answer: one look at each field.
     if (
@@ -77,6 +78,8 @@ def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
         and 0 <= memory <= MOST_BYTES
         and quota is None
         and (now is None or (type(now) is float and 0.0 <= now <= MOST_CORES))
+        and type(ratio) is float
+        and 0.0 <= ratio <= 1.0
         and type(why) is Reasons
     ):
         return demand
@@ -88,6 +91,8 @@ def _checked(policy: Policy[Any, Any], demand: Demand) -> Demand:
         raise _nonsense(policy, f"reclaim_quota_cores {quota!r}, want None or a number from 0 to {MOST_CORES:g}")
     if now is not None and not _is_amount(now, Real, MOST_CORES):
         raise _nonsense(policy, f"now_cores {now!r}, want None or a number from 0 to {MOST_CORES:g}")
+    if not _is_amount(ratio, Real, 1.0):
+        raise _nonsense(policy, f"most_offered_ratio {ratio!r}, want a number from 0 to 1")
     # Reasons that are not built yet are checked by `worded` when they are read.
     if type(why) is not Reasons and (
         not isinstance(why, tuple) or not all(isinstance(reason, Reason) for reason in why)

@@ -3,12 +3,12 @@
 If disjoint pools fit, the share pool gets what the tenants need plus the reserve, and the reclaimed pool gets the rest.
 On a smaller machine tenants may run everywhere, and the reclaimed pool shares CPUs with them at the kernel's lowest
 weight (docs/adr/0005-small-machines.md): only whole CPUs that the tenants need are taken from it, and the kernel
-handles a fraction.
+handles a fraction. Beside a margin (below) a CPU of which half is needed is taken as well, and the offer is steady.
 
 If CPUs are shared by choice (docs/shared-cpus.md), tenants may run everywhere as well. No size is made even, because no
 pod has a core alone. The offer is a mean over minutes: pods that it starts stay long, and are slowed down rather than
 evicted while tenants need more than usual. If a demand says what is used now, the rest is a margin: CPUs are kept for
-it, and the offer counts it as left.
+it, the offer counts it as left, and it takes the place of the share pool's floor; reclaimed pods keep two CPUs then.
 """
 
 import math
@@ -27,8 +27,11 @@ MILLIS = 1000
 MEAN_OVER_S = 300.0
 """Time constant of the offer where CPUs are shared, as long as Koordinator's window
 (docs/facts/koordinator-batch.md#amount-of-a-batch-resource)."""
-HOLD_CPU_RATIO = 1 / 24
-"""A steady offer is at most this part of the CPUs above its mean: two on 48, a pod's worth."""
+HOLD_CPU_RATIO = 1 / 12
+"""A steady offer is at most this part of the CPUs above its mean: four on 48, two pods' worth."""
+BESIDE_FLOOR_CPUS = 2
+"""CPUs that reclaimed pods keep beside a margin, as Koordinator's do
+(docs/facts/koordinator-cpu-suppress.md#the-policy-cpuset)."""
 MAX_OVERSOLD_RATIO = 10.0
 """Most that the offer may be above the reclaimed pool, as the message bounds it."""
 
@@ -51,11 +54,13 @@ class MeanLeft:
 
 @dataclass(frozen=True, slots=True)
 class SharedNeed:
-    """What tenants need where CPUs are shared, in cores without the reserve, and what of it is used now."""
+    """What tenants need where pools overlap, in cores without the reserve, and what of it is used now."""
 
     cores: float
     now_cores: float | None = None
     """None: not known, so that nothing of it is a margin."""
+    most_offered_ratio: float = 1.0
+    """See `Demand`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,7 @@ class PoolSizes:
     ramp: Ramp
     why: Sequence[Reason]
     mean_left: MeanLeft | None = None
-    """Behind the offer of shared CPUs; None where each pool has its own."""
+    """Behind a steady offer; None where each pool has CPUs of its own."""
 
     @property
     def oversold_ratio(self) -> float:
@@ -99,17 +104,25 @@ def disjoint_sizes(bounds: Bounds, provision: Provision, before: Ramp | None, *,
     return PoolSizes(size, reclaim, bounds.reserve_pool_cpus, False, reclaim * MILLIS, share.ramp, why)
 
 
-def overlapping_sizes(bounds: Bounds, regulation: Regulation, required_cores: float) -> PoolSizes:
-    """Return the sizes on a machine that is too small for disjoint pools, for a need without the reserve.
+def overlapping_sizes(
+    bounds: Bounds, regulation: Regulation, need: SharedNeed, mean_left: MeanLeft | None
+) -> PoolSizes:
+    """Return the sizes on a machine that is too small for disjoint pools; `mean_left` is the last round's.
 
     While the tenants' need is not known well enough to take any CPU, they keep at least what they have.
     """
-    step, after = _regulated_millis(bounds, regulation, required_cores)
-    floor = reclaim_floor_cpus(bounds.cpus)
-    reclaim = max(floor, bounds.cpus - after.size // MILLIS)
-    why = Reasons(lambda: [_reason("overlapping pools", bounds, step)])
-    offered = max(floor * MILLIS, bounds.cpus * MILLIS - after.size)
-    return PoolSizes(bounds.cpus, reclaim, 0, True, offered, after, why)
+    # Pools that overlap by need have no size of their own, and no floor of one.
+    step, after = _regulated_millis(bounds, regulation, need.cores, 0)
+    floor, cpus = reclaim_floor_cpus(bounds.cpus), bounds.cpus
+    offer = _steady_offer(cpus, after.size, regulation, need, mean_left)
+    reclaim = max(floor, cpus - after.size // MILLIS)
+    offered, numbers = max(floor * MILLIS, cpus * MILLIS - after.size), {}
+    if need.now_cores is not None:
+        # The offer does not keep the margin, so the pool has to; a whole CPU for each fraction would be half of 2 CPUs.
+        reclaim = max(floor, cpus - (after.size + MILLIS // 2) // MILLIS)
+        offered, numbers = offer.within_millis(reclaim), offer.numbers
+    why = Reasons(lambda: [_reason("overlapping pools", bounds, step, **numbers)])
+    return PoolSizes(cpus, reclaim, 0, True, offered, after, why, offer.mean)
 
 
 def shared_sizes(bounds: Bounds, regulation: Regulation, need: SharedNeed, mean_left: MeanLeft | None) -> PoolSizes:
@@ -117,32 +130,67 @@ def shared_sizes(bounds: Bounds, regulation: Regulation, need: SharedNeed, mean_
 
     They fit side by side: qrm can place them so where the kernel has no idle class.
     """
-    step, after = _regulated_millis(bounds, regulation, need.cores)
+    # Who keeps a margin of its own above what is used needs no floor that is the same on every node, on neither side:
+    # of 16 CPUs it would be a quarter. One CPU is left to the tenants in any case, and two to reclaimed pods.
+    lower_cpus, floor_cpus = bounds.min_share_cpus, reclaim_floor_cpus(bounds.cpus)
+    if need.now_cores is not None:
+        lower_cpus, floor_cpus = 1, min(BESIDE_FLOOR_CPUS, floor_cpus)
+    step, after = _regulated_millis(bounds, regulation, need.cores, lower_cpus)
     cpus = bounds.cpus - bounds.reserve_pool_cpus
     # Whole CPUs for the tenants, unlike on a small machine: here a fraction of one is no great part of what is left.
-    reclaim = max(reclaim_floor_cpus(bounds.cpus), cpus - -(-after.size // MILLIS))
-    used = after.size if need.now_cores is None else min(after.size, math.ceil(need.now_cores * MILLIS))
+    reclaim = max(floor_cpus, cpus - -(-after.size // MILLIS))
+    offer = _steady_offer(cpus, after.size, regulation, need, mean_left)
+    offered = offer.within_millis(reclaim)
+    why = Reasons(lambda: [_reason("shared CPUs", bounds, step, **offer.numbers)])
+    return PoolSizes(cpus - reclaim, reclaim, bounds.reserve_pool_cpus, True, offered, after, why, offer.mean)
+
+
+@dataclass(frozen=True, slots=True)
+class _SteadyOffer:
+    """What tenants leave, as a mean over minutes, and what of it is never offered, in milli-cores."""
+
+    left: int
+    mean: MeanLeft
+    withheld: int
+
+    @property
+    def numbers(self) -> dict[str, int]:
+        withheld = {"withheld": self.withheld} if self.withheld else {}
+        return {"left": self.left, "mean_left": int(self.mean.millis), **withheld}
+
+    def within_millis(self, reclaim_cpus: int) -> int:
+        """The offer beside a reclaimed pool of this size."""
+        # What is never offered is taken off last: the mean is one of what tenants leave, whatever is made of it.
+        return min(
+            max(0, int(self.mean.steady_millis) - self.withheld), int(MAX_OVERSOLD_RATIO) * reclaim_cpus * MILLIS
+        )
+
+
+def _steady_offer(
+    cpus: int, size_millis: int, regulation: Regulation, need: SharedNeed, before: MeanLeft | None
+) -> _SteadyOffer:
+    used = size_millis if need.now_cores is None else min(size_millis, math.ceil(need.now_cores * MILLIS))
     left = max(0, cpus * MILLIS - used)
     hold_millis = 0.0 if need.now_cores is None else HOLD_CPU_RATIO * cpus * MILLIS
     mean = MeanLeft(left, regulation.now_s, left)
-    if mean_left is not None:
-        mean = mean_left.after(left, regulation.now_s, hold_millis)
+    if before is not None:
+        mean = before.after(left, regulation.now_s, hold_millis)
         # Not known well enough to take CPUs from a tenant is not known well enough to promise more of them either.
         if not regulation.may_shrink:
-            steady = min(mean.steady_millis, mean_left.steady_millis)
-            mean = MeanLeft(min(mean.millis, mean_left.millis), mean.at_s, steady)
-    offered = min(int(mean.steady_millis), int(MAX_OVERSOLD_RATIO) * reclaim * MILLIS)
-    why = Reasons(lambda: [_reason("shared CPUs", bounds, step, left=left, mean_left=int(mean.millis))])
-    return PoolSizes(cpus - reclaim, reclaim, bounds.reserve_pool_cpus, True, offered, after, why, mean)
+            steady = min(mean.steady_millis, before.steady_millis)
+            mean = MeanLeft(min(mean.millis, before.millis), mean.at_s, steady)
+    withheld = math.ceil(round((1 - need.most_offered_ratio) * cpus * MILLIS, 3))
+    return _SteadyOffer(left, mean, withheld)
 
 
-def _regulated_millis(bounds: Bounds, regulation: Regulation, required_cores: float) -> tuple[_Step, Ramp]:
+def _regulated_millis(
+    bounds: Bounds, regulation: Regulation, required_cores: float, lower_cpus: int
+) -> tuple[_Step, Ramp]:
     """The tenants' size in milli-cores: with the reserve, at the pace, within what is not reserved for the system."""
     wanted_cores = required_cores + bounds.reserve_cores
     pace, before = regulation.pace, regulation.ramps.get(SHARE)
     limits = RampLimits(
-        # As everywhere no share pool is smaller; pools that overlap by need have no size of their own.
-        lower=bounds.min_share_cpus * MILLIS if bounds.shares_cpus else 0,
+        lower=lower_cpus * MILLIS,
         upper=(bounds.cpus - bounds.reserve_pool_cpus) * MILLIS,
         max_down_step=pace.max_down_step_cpus * MILLIS,
         down_period_s=pace.down_period_s,
