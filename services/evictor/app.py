@@ -75,6 +75,7 @@ class EvictorApp:
             self._evictions.run_in(tasks)
             self._maintain()
             tasks.create_task(self._ledger.outbox.run(), name="evictor-outbox")
+            tasks.create_task(self._ledger.outbox.look_back.run(), name="evictor-look-back")
             tasks.create_task(self._maintenance(), name="evictor-maintenance")
             if (pauses := self._ports.cluster_pauses) is not None:
                 tasks.create_task(self._follow_pauses(pauses), name="evictor-pauses")

@@ -100,6 +100,14 @@ class EvictionLedger(Protocol):
         """The stream has acknowledged a message."""
         ...
 
+    def acknowledged(self, limit: int) -> Sequence[Outgoing]:
+        """Return acknowledged messages that are still kept, newest first."""
+        ...
+
+    def send_again(self, fact_ids: Sequence[str]) -> None:
+        """Let acknowledged messages wait again: their stream has lost them."""
+        ...
+
     def rename(self, fact_id: str, msg_id: str) -> None:
         """Send a message under another message id from now on."""
         ...

@@ -73,7 +73,7 @@ class Budgets(Settings):
 class EvictorSettings(Settings):
     """Bounds that hold for every plugin, and a section per plugin under its file name."""
 
-    max_input_age_s: Seconds = 5.0
+    max_input_age_s: Seconds = 6.0
     """An older sample is no evidence, and two samples further apart than this are not consecutive."""
     max_allocation_age_s: Seconds = 15.0
     """The offer to reclaimed pods is unknown if the last allocation is older than this."""

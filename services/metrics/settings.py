@@ -10,9 +10,9 @@ from shared.settings import Settings
 
 NAME = "metrics"
 MOST_APPLICATIONS = 16
-REST_PERIODS = 1.5
-"""Factor from `period_s` to the period of a node at rest. With the default of 2 s, a pass that is two seconds late
-still gives advisor and evictor a fresh sample."""
+REST_PERIODS, LONG_REST_PERIODS, LONG_REST_S = 1.5, 2.0, 4.0
+"""Factors from `period_s` to the period of a node at rest: the longer one up to so many seconds. With the default of
+2 s, a pass that is two seconds late still gives advisor and evictor a fresh sample."""
 REST_PROBES = 2.0
 """Factor from `probe_s` to the time between two probes of a node at rest. Probes are most of what an idle node costs;
 with the default a rise is then seen within 0.2 s."""
@@ -38,8 +38,8 @@ class MetricsSettings(Settings):
     """Longest time between two samples while any figure changes."""
     rest_period_s: Annotated[float, Field(ge=0.1, le=60)] | None = None
     """Longest time between two samples after five equal ones, while the kernel's pressure triggers (PSI) are armed.
-    Not set: one and a half times `period_s`. Keep it below `max_input_age_s` of advisor and evictor; `period_s` or
-    less switches it off."""
+    Not set: twice `period_s` up to 4 s, or one and a half times `period_s` if that is longer. Keep it below
+    `max_input_age_s` of advisor and evictor; `period_s` or less switches it off."""
     probe_s: Annotated[float, Field(ge=0.02, le=10)] = 0.1
     """How often the tripwire reads the tenants' CPU time, free memory and the list of pods."""
     rest_probe_s: Annotated[float, Field(ge=0.02, le=10)] | None = None
@@ -61,8 +61,9 @@ class MetricsSettings(Settings):
     @property
     def longest_period_s(self) -> float:
         """Return the longest time between two samples, which is that of a node at rest."""
-        rest_period_s = REST_PERIODS * self.period_s if self.rest_period_s is None else self.rest_period_s
-        return max(self.period_s, rest_period_s)
+        if self.rest_period_s is not None:
+            return max(self.period_s, self.rest_period_s)
+        return max(REST_PERIODS * self.period_s, min(LONG_REST_PERIODS * self.period_s, LONG_REST_S))
 
     @property
     def longest_probe_s(self) -> float:

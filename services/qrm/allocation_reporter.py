@@ -7,7 +7,7 @@ from operator import is_
 import structlog
 
 from services.qrm.conditions import Conditions
-from services.qrm.core.active_advice import ActiveAdvice, offered, offered_by_numa
+from services.qrm.core.active_advice import ActiveAdvice, offered, offered_by_numa, still_offered
 from services.qrm.core.state import PassDecision
 from services.qrm.core.statement import mixed_pods, mixed_text, pods_in_force, pools_in_force, status_of
 from services.qrm.core.writes.outcome import WriteOutcome
@@ -60,6 +60,8 @@ class AllocationReporter:
     def __init__(self, wire: Wire, groups: PodGroups, conditions: Conditions) -> None:
         self._wire, self._groups, self._conditions = wire, groups, conditions
         self._offered = (0, 0)
+        self._backed_by = CpuSet()
+        """The reclaimed pool when the offer was made."""
         self._told: _Told | None = None
         self.last: Allocation | None = None
 
@@ -73,11 +75,15 @@ class AllocationReporter:
         advice = active.advice if active else None
         reclaim = next((pool for pool in pools if pool.pool == RECLAIM), None)
         reclaim_cpus = CpuSet.parse(reclaim.cpus) if reclaim else CpuSet()
-        # A mode that writes nothing offers nothing new either: what was offered last is what is still in force.
         if done.observes:
             self._offered = (0, 0)
         elif done.mode == "enforce":
             self._offered = offered(advice, len(reclaim_cpus), limit, at_floor=done.decision.stage == "floor")
+            self._backed_by = reclaim_cpus
+        else:
+            # A mode that writes nothing offers nothing new either: what was offered last, as far as it is still in
+            # force. The watchdog may have ended it, for nobody renews the lease.
+            self._offered = still_offered(self._offered, self._backed_by, reclaim_cpus, limit)
         # A group left to a foreign writer is no problem of the pass, but not what was asked for either.
         # A group that is still being made may have every CPU, and its pool with it: that is not what was asked for.
         wider = bool(done.outcome.pending) and not reclaim_cpus <= arrangement.pools.get(RECLAIM, CpuSet())

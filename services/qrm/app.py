@@ -1,16 +1,17 @@
 """The qrm app applies the newest advice to the cgroups, verifies it, and publishes what the kernel then has."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import structlog
 from pydantic import ValidationError
 
 from services.qrm.allocation_reporter import AllocationReporter, PassResult
+from services.qrm.background.quota_steps import QuotaSteps
 from services.qrm.background.tasks import BackgroundWork
 from services.qrm.conditions import Conditions
-from services.qrm.core.active_advice import ActiveAdvice, offered
+from services.qrm.core.active_advice import ActiveAdvice
 from services.qrm.core.admission.admit import admit
 from services.qrm.core.placement.arrangement import Arrangement, Node
 from services.qrm.core.state import NO_PODS, PassDecision, PassInput, QrmState, accept, arrange_as, lease_floor, step
@@ -24,8 +25,8 @@ from services.qrm.inventory import PodInventory
 from services.qrm.lease.group_restorer import GroupRestorer
 from services.qrm.lease.renewal import LeaseRenewal
 from services.qrm.ports import QrmPorts
-from services.qrm.quota_steps import QuotaSteps
 from services.qrm.settings import NAME, QrmSettings
+from services.qrm.settings_rules import MachineRules, SettingsRules
 from shared import telemetry
 from shared.app import Context
 from shared.contracts.admission import AdmissionAsked, AdmissionTold
@@ -34,9 +35,8 @@ from shared.contracts.allocation import Allocation
 from shared.contracts.bus.subjects import admit_subject
 from shared.contracts.envelope import Reason
 from shared.contracts.mode import Mode
-from shared.contracts.pod import Pod
 from shared.contracts.readiness import ServiceHealth
-from shared.core.cgroups.layout import RECLAIM, RESERVE
+from shared.core.cgroups.layout import RESERVE
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.node_mode import bounded, weaker
 from shared.errors import Refused, SubletError, Unavailable
@@ -62,7 +62,7 @@ class QrmApp:
         self._wire, self._clock, self._ports, self._settings = context.wire, context.clock, ports, settings
         self._static, self._switch = dict(context.raw.get(NAME) or {}), context.switch
         self._in_cluster = context.common.substrate == "kubernetes"
-        self._conditions = Conditions()
+        self._conditions, self._rules_of = Conditions(), SettingsRules()
         self._inventory = PodInventory(ports.pods, context.clock, self._conditions)
         self._reporter = AllocationReporter(context.wire, ports.groups, self._conditions)
         self._renewal: LeaseRenewal | None = None
@@ -87,7 +87,7 @@ class QrmApp:
         self._inventory.read()
         self._resume()
         async with asyncio.TaskGroup() as tasks:
-            BackgroundWork(self._ports, self._conditions, self._pods, self._enforced).start(tasks)
+            BackgroundWork(self._ports, self._conditions, self._inventory.listed, self._enforced).start(tasks)
             await self._work(self._slot)
 
     async def _work(self, slot: Newest[PoolAdvice]) -> None:
@@ -152,16 +152,16 @@ class QrmApp:
     def _mark_now(self) -> "_Mark | None":
         """A mark that changes with the pods, their groups, and how far their starts are."""
         try:
-            return _Mark(self._inventory.generation, self._ports.groups.members(), self._read_starting())
+            members = self._ports.groups.members(self._clock.monotonic())
+            return _Mark(self._inventory.generation, members, self._read_starting())
         except (Unavailable, OSError):
             # Never equal to the mark of a pass that could read: so the next look runs a pass, which names the trouble.
             return None
 
     def _read_starting(self) -> frozenset[str]:
         """UIDs of the pods that keep what kubelet gave them; none where their groups cannot be read."""
-        rules = self._settings.starts.rules(len(self._ports.machine.topology.all))
         try:
-            starting = self._ports.starts.exempt(self._inventory.pods, rules, self._clock.monotonic())
+            starting = self._ports.starts.exempt(self._inventory.pods, self._rules.starts, self._clock.monotonic())
         except OSError as error:
             self._conditions.set("StartsUnknown", f"{error}; reclaimed pods start behind all others")
             return NO_PODS
@@ -198,7 +198,7 @@ class QrmApp:
         self._mark, self._starting = mark, mark.starting if mark and unchanged else self._read_starting()
         decision = self._decide(fresh, now_s)
         mode = self._mode()
-        await self._quotas.step(self._inventory.pods, self._settings.quota_burst.rules(), enforces=mode == "enforce")
+        await self._quotas.step(self._inventory.pods, self._rules.quota_burst, enforces=mode == "enforce")
         with telemetry.span("qrm.apply", {"stage": decision.stage, "mode": mode}):
             outcome, extra = self._act(decision, mode, now_s)
         self._verify_at_s = now_s + (self._settings.poll_s if outcome.pending else self._settings.period_s)
@@ -278,12 +278,9 @@ class QrmApp:
             self._restorer.restore(pods, now_s)
         would = [writes_reason(groups.planned(arrangement, pods))] if mode == "dry-run" else []
         if self._switch.observes:
-            would.append(self._would_offer(arrangement))
+            active = self._state.active
+            would.append(offer_reason(active.advice if active else None, arrangement.pools))
         return groups.in_force(pods), would
-
-    def _would_offer(self, arrangement: Arrangement) -> Reason:
-        active, pool = self._state.active, arrangement.pools.get(RECLAIM, CpuSet())
-        return offer_reason(offered(active.advice if active else None, len(pool), None))
 
     def _mode_is_known(self) -> bool:
         """Whether the node's mode is certain. In a cluster it is certain after the first configuration: an agent
@@ -301,7 +298,7 @@ class QrmApp:
             quota_millis=quota_millis(advice),
             pod_quotas=pod_quotas(advice, enabled=self._settings.pod_quotas),
             raised_quotas=self._quotas.raised,
-            isolation=settings.isolation_rules(sum(self._ports.machine.memory_bytes.values())),
+            isolation=self._rules.isolation,
             migrate=settings.memory_migrate,
         )
 
@@ -323,8 +320,10 @@ class QrmApp:
             told = AdmissionTold(refused={"": str(error)})
         return told.model_dump_json().encode()
 
-    def _pods(self) -> Sequence[Pod]:
-        return self._inventory.pods
+    @property
+    def _rules(self) -> MachineRules:
+        machine = self._ports.machine
+        return self._rules_of.of(self._settings, len(machine.topology.all), machine.memory_bytes)
 
     def _enforced(self) -> QrmSettings | None:
         return self._settings if self._mode() == "enforce" else None
@@ -376,7 +375,7 @@ class QrmApp:
             "advice": None if active is None else active.advice.model_dump(mode="json"),
             "topology": [[c.id, c.numa, c.socket, c.core, c.l3] for c in machine.whole.cpus],
             "offline_cpus": str(machine.offline()),
-            "quota_burst": self._quotas.told() if self._settings.quota_burst.rules().on else None,
+            "quota_burst": self._quotas.told() if self._rules.quota_burst.on else None,
             "settings": self._settings.model_dump(mode="json"),
         }
 

@@ -49,6 +49,10 @@ class PodInventory:
         else:
             self._conditions.set("PodsUnavailable", "")
 
+    def listed(self) -> Sequence[Pod]:
+        """The pods as last read, for whoever asks again and again."""
+        return self.pods
+
     def came_within(self, seconds: float) -> set[str]:
         """UIDs of the pods that came in the last so many seconds."""
         since_s = self._clock.monotonic() - seconds

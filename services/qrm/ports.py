@@ -129,8 +129,9 @@ class PodGroups(Protocol):
         group shows it."""
         ...
 
-    def members(self) -> Members:
-        """The pods' groups; cheap, to notice new ones."""
+    def members(self, now_s: float | None = None) -> Members:
+        """The pods' groups; cheap, to notice new ones. With the time, a group that has taken another's place may be
+        noticed seconds later."""
         ...
 
     def wanted(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Mapping[str, WantedSets]:

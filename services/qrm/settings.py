@@ -240,9 +240,9 @@ class QrmSettings(Settings):
     """Which pool is assigned CPUs first (docs/facts/katalyst-cpu.md#cpu-sets-of-the-tutorial)."""
     lease_s: Seconds = 10.0
     """Without fresh advice for this time the reclaimed pool shrinks to its floor, even if qrm is dead."""
-    period_s: Seconds = 3.0
+    period_s: Seconds = 5.0
     """How often qrm verifies Sublet's groups and republishes the allocation while no advice arrives."""
-    verify_s: Seconds = 10.0
+    verify_s: Seconds = 30.0
     """How often each pod's group, with everything below it, is read back while nothing changes, one pod after
     another. Sublet's own groups above them are verified in every pass."""
     ramp_up_s: Annotated[float, Field(ge=0, le=3600, allow_inf_nan=False)] = 0.0

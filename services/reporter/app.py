@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -35,6 +36,14 @@ from shared.settings import check, merge
 from shared.wire import Newest
 
 log = structlog.get_logger()
+
+
+@dataclass(slots=True)
+class _Report:
+    """A report that is being written, and the view behind it; both are renewed as long as it is under way."""
+
+    view: FieldView
+    fragments: dict[str, Fragment]
 
 
 class ReporterApp:
@@ -161,8 +170,17 @@ class ReporterApp:
         if not must_write(self._fields, self._written, found, since_written_s=since_written_s, refresh_s=refresh_s):
             self._judged = JudgedView.of(view, self._fields, now)
             return
+        told = _Report(view, found)
+
+        def latest() -> dict[str, Any]:
+            # The API server may answer late, and what qrm applies meanwhile must not wait behind it.
+            if self._allocation is not None and self._allocation.value is not told.view.allocation:
+                told.view = self._view(self._clock.monotonic())
+                told.fragments = fragments(told.view, self._fields)
+            return cnr(self._wire.node, told.fragments)
+
         try:
-            await self._writer.write(cnr(self._wire.node, found))
+            await self._writer.write(latest(), latest)
         # `_written` stays, so that the next tick tries again with what is true then.
         except Unavailable as error:
             if not self._write_failure:
@@ -170,8 +188,9 @@ class ReporterApp:
             self._write_failure = str(error)
             return
         self._write_failure = ""
-        self._written, self._written_at, self._written_wall = found, now, self._clock.wall()
-        log.info("report.written", based_on=self._ref(), fields=sorted(found))
+        self._written, self._written_at, self._written_wall = told.fragments, now, self._clock.wall()
+        based_on = told.view.allocation.ref if told.view.allocation else None
+        log.info("report.written", based_on=based_on, fields=sorted(told.fragments))
 
     async def _write_statuses_forever(self) -> None:
         """Write pods' statuses in a separate task, so that central does not take the node for silent while the API

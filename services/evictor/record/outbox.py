@@ -5,6 +5,7 @@ import asyncio
 import structlog
 
 from services.evictor.ports import EvictionLedger
+from services.evictor.record.look_back import BEFORE_SENDING_S, LookBack
 from shared import telemetry
 from shared.contracts.bus.cloudevents import MSG_ID
 from shared.contracts.bus.subjects import STREAMS, stream_of
@@ -48,6 +49,7 @@ class Outbox:
         self._tries = READ_TRIES
         self.alarm = ""
         """The last message whose id another sender had used; "" if there is none."""
+        self.look_back = LookBack(ledger, bus, clock, self.wake)
         self._first_s: dict[str, float] = {}
         """When each message that is not known to be stored was sent for the first time; another one, which was held,
         may have come before it since."""
@@ -74,6 +76,9 @@ class Outbox:
         # Messages waiting at the start may have been sent by the previous run, which ended before it could record that.
         if self._left_over is None:
             self._left_over = {message.fact_id for message in self._ledger.waiting(ALL)}
+        # Before anything new: afterwards the newest message would be there, and order would be another.
+        if self._bus.connected:
+            await self.look_back.find_losses(BEFORE_SENDING_S)
         while waiting := self._ledger.waiting(AT_ONCE):
             telemetry.OUTBOX.set(self._ledger.waiting_count())
             for message in waiting:

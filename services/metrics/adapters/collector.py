@@ -10,7 +10,8 @@ from services.metrics.core.figures.results import SourceReading, TargetReading
 from services.metrics.core.figures.target import ALL_GROUPS, Kind, Target
 from services.metrics.core.figures.values import CpuTicks, Raw, Value
 from services.metrics.core.reads.gates import Gate, turn_of
-from services.metrics.core.reads.pooled import Sums, empty_pool, is_member, pooled
+from services.metrics.core.reads.pooled import Pools, Sums, empty_pool, is_member, member_of
+from services.metrics.core.reads.stillness import Stillness
 from services.metrics.core.reads.target_cache import TargetCache
 from services.metrics.core.source import Source
 from services.metrics.ports import Collected
@@ -51,6 +52,10 @@ class Collector:
         self._without_pauses: dict[Kind, Gated] = {}
         self._whole = True
         self._sums: Sums = {name: source.adds_up for name, source in found.items() if source.adds_up}
+        gated = {name for name, source in found.items() if "pool" in source.gates}
+        self._pools, self._stillness = Pools(self._sums, gated), Stillness()
+        self._homes: tuple[Sequence[Target], list[Target]] = ((), [])
+        """The groups that hold those of pods, for the targets of the last pass."""
         self._caches: dict[Target, TargetCache] = {}
         self._together: tuple[Sequence[Target], Sequence[Target], list[Target]] | None = None
         self._unread: dict[str, str] = {}
@@ -60,6 +65,12 @@ class Collector:
                 self._add(kind, name, source)
                 offer = OfferedFigures.of(_unclaimed(figures, self.offered, kind, name), gated=kind in source.gates)
                 self.offered.setdefault(kind, {})[name] = offer
+        self._every_of_members = [one for one in self._always.get("pool", []) if one[0] in self._sums]
+        self._gated_of_members = [
+            [one for one in gated.get("pool", []) if one[0] in self._sums]
+            for gated in (self._gated, self._without_pauses)
+        ]
+        """Those of parts of a pool, which only add up; in a pass that is not whole, and in one that is."""
 
     def collect(self, pods: Sequence[Pod], applications: Sequence[Target] = (), *, whole: bool = False) -> Collected:
         """Read everything that is due; a `whole` pass also reads moving targets whose sources pause. A cgroup that
@@ -71,6 +82,7 @@ class Collector:
         targets = self._all_targets(pods, applications)
         self._whole = whole
         self._host.begin(targets)
+        self._stillness.begin(self._read_homes(targets))
         readings: dict[Target, TargetReading] = {}
         failures: dict[str, str] = {}
         self._unread = {}
@@ -80,7 +92,19 @@ class Collector:
             reading = self._read(target, before.get(target), failures)
             if reading is not None:
                 readings[target] = reading
-        return Collected(pooled(readings, self._sums), failures, self._unread, self._host.uncounted)
+        return Collected(self._pools.pooled(readings), failures, self._unread, self._host.uncounted)
+
+    def _read_homes(self, targets: Sequence[Target]) -> dict[str, Raw]:
+        """What is read in every pass of the groups that hold pods' groups; without those where a source fails."""
+        if self._homes[0] is not targets:
+            names = {target.group.rpartition("/")[0] for target in targets if is_member(target) and target.group}
+            self._homes = targets, [member_of("", name) for name in sorted(names) if name]
+        found: dict[str, Raw] = {}
+        for home in self._homes[1]:
+            read = [self._try(name, source, home, {}) for name, source in self._every_of_members]
+            if None not in read:
+                found[home.group] = {name: value for raw in read if raw for name, value in raw.items()}
+        return found
 
     def _all_targets(self, pods: Sequence[Pod], applications: Sequence[Target]) -> Sequence[Target]:
         """The very same list as long as nothing has changed: by that the host knows."""
@@ -114,6 +138,8 @@ class Collector:
     def _sources(self, target: Target) -> tuple[Always, Gated]:
         """Return the sources of a target that are read in every pass, and those behind a gate; for a part of a pool
         only the ones that add up."""
+        if is_member(target):
+            return self._every_of_members, self._gated_of_members[self._whole]
         always = self._always.get(target.kind, [])
         if self._whole:
             gated = self._without_pauses.get(target.kind, [])
@@ -121,14 +147,14 @@ class Collector:
             gated = self._gated_of_batch
         else:
             gated = self._gated.get(target.kind, [])
-        if not is_member(target):
-            return always, gated
-        return [one for one in always if one[0] in self._sums], [one for one in gated if one[0] in self._sums]
+        return always, gated
 
     def _read(self, target: Target, cache: TargetCache | None, failures: dict[str, str]) -> TargetReading | None:
         # Nothing to read: it only makes the pool known to be empty.
         if is_member(target) and not target.group:
             return empty_pool(self._sums, self._monotonic())
+        if cache is not None and (held := self._held(target, cache)) is not None:
+            return held
         try:
             identity = self._host.identity(target) if target.kind in ALL_GROUPS else 0
         except (OSError, Refused) as error:
@@ -149,13 +175,23 @@ class Collector:
                 watched.update(raw)
         # Only if all were read: a failed source might have had a new value.
         if len(found) == len(always) and (same := cache.unchanged(found, gated, now_s)) is not None:
+            self._stillness.add(target.group, watched)
             return same
         found |= self._gated_readings(_Visit(target, cache, watched, now_s), gated, failures)
         reading = TargetReading(now_s, found, identity)
-        # Of containers alone: they are hundreds, mostly at rest; pools and the node move in every pass.
-        if target.kind == "container":
+        # Of pods and containers alone: they are hundreds, mostly at rest; pools and the node move in every pass.
+        if target.kind == "container" or is_member(target):
             cache.store_whole(reading)
         return reading
+
+    def _held(self, target: Target, cache: TargetCache) -> TargetReading | None:
+        """Return the last reading of a target that stands still with the group above it."""
+        if not self._stillness.holds(target.group):
+            return None
+        held = cache.held(*self._sources(target), self._monotonic())
+        if held is not None:
+            self._caches[target] = cache
+        return held
 
     def _unreadable(self, target: Target, error: Exception, failures: dict[str, str]) -> TargetReading | None:
         # A wrong name in the settings of an application is no illness of this service.

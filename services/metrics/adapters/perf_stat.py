@@ -76,6 +76,7 @@ class PerfStat:
         self._counts: Mapping[str, Counts] = {}
         self._until_s = self._next_s = float("-inf")
         self._gone = 0
+        self._has_counted = False
         self._left_out = 0
         self._failure = ""
         if lacking:
@@ -159,7 +160,7 @@ class PerfStat:
         if isinstance(found, Failure):
             self._fail(found, now_s)
             return
-        self._counts, self._failure, self._gone = found, "", 0
+        self._counts, self._failure, self._gone, self._has_counted = found, "", 0, True
         self._next_s = max(now_s, window.ends_s + self._settings.pause_s)
         self._until_s = self._next_s + self._settings.window_s + LATE_S
 
@@ -167,7 +168,7 @@ class PerfStat:
         if code is None:
             return Failure(f"perf counts for {self._settings.window_s:g} s and has not ended {LATE_S:g} s later")
         if code:
-            return failure_of(_text(window.complaint, _MOST_COMPLAINT_BYTES))
+            return failure_of(_text(window.complaint, _MOST_COMPLAINT_BYTES), has_counted=self._has_counted)
         return counts_by_group(_text(window.told, MOST_BYTES), window.groups, self._events)
 
     def _fail(self, failure: Failure, now_s: float) -> None:

@@ -2,7 +2,8 @@
 
 Where each pod has a group of its own, tenants have as many files as there are pods. The group that holds all pods is
 read first: while it has hardly moved, no tenant has moved more (docs/facts/linux-cpu.md#cpu-time-of-a-group), and their
-last sum stands.
+last sum stands. Where it has moved, the groups of kubelet's classes say whose pods need not be read: in one that has
+not moved at all nobody has, such as pods that sleep beside an agent that works.
 """
 
 import contextlib
@@ -41,6 +42,9 @@ class HostTripwire:
         self._meminfo_path = str(host_root / "proc/meminfo")
         self._groups: Sequence[str] = tenants()
         self._usage_paths = self._paths(self._groups)
+        self._homes = _by_home(self._usage_paths)
+        self._sums: dict[str, tuple[int, int]] = {}
+        """By file of a home, its CPU time and the sum of its tenants when they were last read."""
         self._all_paths = self._paths([all_pods] if all_pods else [])
         self._last: tuple[int, int] | None = None
         """CPU time of all pods and of the tenants when the tenants were last read; None: they must be read."""
@@ -64,6 +68,7 @@ class HostTripwire:
     def forget(self) -> None:
         """Take nothing over from earlier probes: a pass is about to read the same counters."""
         self._last = None
+        self._sums.clear()
 
     def close(self) -> None:
         """Close the files that are kept open."""
@@ -80,22 +85,40 @@ class HostTripwire:
     def _all_pods(self) -> int | None:
         """Return the CPU time of all pods; None if unknown. Read before the tenants': what is used in between counts
         as unseen."""
-        with contextlib.suppress(OSError, ValueError):
-            for path in self._all_paths:
-                return self._read(path)[1]
-        return None
+        return self._read_or_none(self._all_paths[0]) if self._all_paths else None
 
     def _tenants_sum(self) -> int | None:
+        found = [self._sum_in(home, paths) for home, paths in self._homes.items()]
+        known = [sum_ns for is_there, sum_ns in found if is_there]
+        if None in known:
+            return None
+        return sum(filter(None, known)) if known or not self._usage_paths else None
+
+    def _sum_in(self, home: str, paths: Sequence[str]) -> tuple[bool, int | None]:
+        """Return whether any of the tenants in a home is there, and their sum; None if one's CPU time is not known."""
+        # Before the tenants: what is used in between makes the next reading another one. Not worth it for one alone.
+        all_ns = self._read_or_none(home) if len(paths) > 1 else None
+        last = self._sums.get(home)
+        if all_ns and last is not None and last[0] == all_ns:
+            return True, last[1]
+        self._sums.pop(home, None)
         total, there = 0, 0
-        for path in self._usage_paths:
+        for path in paths:
             is_there, usage = self._read(path)
             # A pod that has ended meanwhile; the list of pods will show it.
             if not is_there:
                 continue
             if usage is None:
-                return None
+                return True, None
             total, there = total + usage, there + 1
-        return total if there or not self._usage_paths else None
+        if all_ns and there:
+            self._sums[home] = all_ns, total
+        return there > 0, total
+
+    def _read_or_none(self, path: str) -> int | None:
+        with contextlib.suppress(OSError, ValueError):
+            return self._read(path)[1]
+        return None
 
     def _read(self, path: str) -> tuple[bool, int | None]:
         """Return whether a group is there, and its CPU time; None if its file does not say it."""
@@ -108,6 +131,7 @@ class HostTripwire:
     def _follow(self) -> None:
         before, self._groups, self._last = self._usage_paths, self._tenants(), None
         self._usage_paths = self._paths(self._groups)
+        self._homes, self._sums = _by_home(self._usage_paths), {}
         self._files.drop({path.rpartition("/")[0] for path in set(before) - set(self._usage_paths)})
 
     def _paths(self, groups: Sequence[str]) -> list[str]:
@@ -120,3 +144,12 @@ class HostTripwire:
             except Refused:
                 continue
         return paths
+
+
+def _by_home(paths: Sequence[str]) -> dict[str, list[str]]:
+    """The files by that of the group above theirs."""
+    found: dict[str, list[str]] = {}
+    for path in paths:
+        folder, _, name = path.rpartition("/")
+        found.setdefault(f"{folder.rpartition('/')[0]}/{name}", []).append(path)
+    return found

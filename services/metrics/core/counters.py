@@ -98,12 +98,15 @@ def counts_by_group(
     return _with_sums(counted)
 
 
-def failure_of(complaint: str) -> Failure:
-    """Return why perf failed, from its error output."""
+def failure_of(complaint: str, *, has_counted: bool = False) -> Failure:
+    """Return why perf failed, from its error output; `has_counted`: these events were counted here before."""
     words = complaint.lower()
-    if any(word in words for word in _GONE):
+    lacks = any(word in words for word in _LACKS)
+    # Of a cgroup that ends after perf has opened it, perf says that the event is not supported: the kernel's answer is
+    # the same. A machine that has counted the event does not lack it.
+    if any(word in words for word in _GONE) or (lacks and has_counted):
         return Failure("cgroups end before they can be counted", gone=True)
-    if any(word in words for word in _LACKS):
+    if lacks:
         return Failure(NO_COUNTERS, lasts=True)
     if any(word in words for word in _FORBIDDEN):
         return Failure(NOT_ALLOWED, lasts=True)

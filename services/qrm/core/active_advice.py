@@ -68,6 +68,24 @@ def offered(
     return cpu, memory if limit_bytes is None else min(memory, limit_bytes)
 
 
+def still_offered(
+    before: tuple[int, int], backed_by: CpuSet, reclaim_cpus: CpuSet, limit_bytes: int | None
+) -> tuple[int, int]:
+    """Return what of an earlier offer is still in force.
+
+    Args:
+        before: milli-CPU and bytes.
+        backed_by: the reclaimed pool when they were offered.
+        reclaim_cpus: the reclaimed pool now.
+        limit_bytes: its memory limit in force; None: unlimited.
+    """
+    cpu, memory = before
+    # A smaller pool may be the floor, of which no more is promised than it has.
+    if len(reclaim_cpus) < len(backed_by):
+        cpu = min(cpu, 1000 * len(reclaim_cpus))
+    return cpu, memory if limit_bytes is None else min(memory, limit_bytes)
+
+
 def offered_by_numa(cpu_millis: int, pool: CpuSet, numas: Mapping[int, CpuSet]) -> tuple[NumaOffer, ...] | None:
     """The CPU offer by NUMA node, by how many CPUs of the reclaimed pool lie there; None where that has none at all.
 

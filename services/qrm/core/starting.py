@@ -64,7 +64,7 @@ def progress(inside: Mapping[str, Holds], staying: Collection[str | None], prepa
     """
     own = {group for group, holds in inside.items() if holds == "own"}
     # More groups at work than containers stay: the sandbox's and all of theirs, whether or not each is known by name.
-    if own & set(preparing) or len(own) > len(staying) or (None not in staying and own.issuperset(staying)):
+    if own & set(preparing) or len(own) > len(staying) or own.issuperset(staying):
         return "started"
     # One group alone is the sandbox's, whose process only sleeps.
     return "starting" if "runtime" in inside.values() or len(own) > 1 else "waiting"

@@ -3,11 +3,12 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 
-from services.qrm.core.active_advice import Stage
+from services.qrm.core.active_advice import Stage, offered
 from services.qrm.core.placement.dedicated_pods import Owned
 from services.qrm.core.writes.classes import RECLAIMED, pool_of
 from services.qrm.core.writes.outcome import WriteOutcome
 from services.qrm.core.writes.plan import Sets
+from shared.contracts.advice import PoolAdvice
 from shared.contracts.allocation import PodAllocation, PoolAllocation
 from shared.contracts.envelope import Reason
 from shared.contracts.mode import Mode
@@ -124,9 +125,9 @@ def mixed_text(pods: str) -> str:
     )
 
 
-def offer_reason(offer: tuple[int, int]) -> Reason:
-    """Return what would be offered to reclaimed pods, for a node that observes."""
-    cpu_millis, memory_bytes = offer
+def offer_reason(advice: PoolAdvice | None, pools: Mapping[str, CpuSet]) -> Reason:
+    """Return what would be offered to reclaimed pods in these pools, for a node that observes."""
+    cpu_millis, memory_bytes = offered(advice, len(pools.get(RECLAIM, CpuSet())), None)
     return Reason(rule="would-offer", numbers={"cpu_millis": cpu_millis, "memory_bytes": memory_bytes})
 
 

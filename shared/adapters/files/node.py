@@ -1,7 +1,7 @@
 """`NodeFile` writes the node's object to a file if there is no API server."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from shared.adapters.files.replaced import replace_file
@@ -13,8 +13,10 @@ class NodeFile:
     def __init__(self, path: Path) -> None:
         self.path = path
 
-    async def write(self, document: Mapping[str, object]) -> None:
-        """Replace the file.
+    async def write(
+        self, document: Mapping[str, object], _latest: Callable[[], Mapping[str, object]] | None = None
+    ) -> None:
+        """Replace the file, in one step: nothing newer can come in between.
 
         Raises:
             Unavailable: the folder cannot be made or written; the last object stays.

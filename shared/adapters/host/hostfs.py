@@ -117,6 +117,8 @@ class KeptFiles:
         self._limit = min(_MOST_KEPT, soft // 2) if limit is None else limit
         self._open: dict[str, tuple[int, int, int]] = {}
         """By path: descriptor, inode, and how few bytes are the whole file."""
+        self._plain: set[str] = set()
+        """Paths of files that are no kernel's own: they need not be looked at again before they are read."""
         self._file_systems: dict[int, str] = {}
 
     def read(self, path: str) -> str | None:
@@ -125,6 +127,8 @@ class KeptFiles:
         Raises:
             OSError: as `read_text`.
         """
+        if path in self._plain:
+            return read_text(path)
         kept = self._open.get(path)
         if kept is not None:
             try:
@@ -157,11 +161,13 @@ class KeptFiles:
     def drop(self, folders: Iterable[str]) -> None:
         """Close the files that lie in these folders."""
         gone = set(folders)
+        self._plain = {path for path in self._plain if path.rpartition("/")[0] not in gone}
         for path in [path for path in self._open if path.rpartition("/")[0] in gone]:
             self._close(path)
 
     def close(self) -> None:
         """Close everything; the next read reopens."""
+        self._plain.clear()
         for path in list(self._open):
             self._close(path)
 
@@ -197,6 +203,8 @@ class KeptFiles:
                 self._open[path] = (descriptor, status.st_ino, short_bytes)
             else:
                 os.close(descriptor)
+        if not keep and len(self._plain) < self._limit:
+            self._plain.add(path)
         return text
 
     def _file_system(self, device: int) -> str:

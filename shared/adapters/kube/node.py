@@ -30,6 +30,8 @@ MANAGER = "sublet-reporter"
 OFFERED = (TUTORIAL_RECLAIMED_CPU, TUTORIAL_RECLAIMED_MEMORY)
 NOT_FOUND, CONFLICT = 404, 409
 _Revision = tuple[object, object]
+_Latest = Callable[[], Mapping[str, object]]
+"""Makes the node's object anew."""
 TRIES = 5
 """Tries for one write. Others write a Node every few seconds at most."""
 
@@ -53,28 +55,42 @@ class KubeNode:
         self.cpu_changed: Callable[[], None] = lambda: None
         """Called when the Node's CPU normalization ratio changes, and after it was first read."""
 
-    async def write(self, document: Mapping[str, object]) -> None:
-        """Replace the CNR's spec and status, then show the offer on the Node.
+    async def write(
+        self, document: Mapping[str, object], latest: Callable[[], Mapping[str, object]] | None = None
+    ) -> None:
+        """Show the offer on the Node, and replace the CNR's spec and status.
 
-        A fall reaches the Node before the CNR, because the scheduler uses the Node.
+        A fall reaches the Node before the CNR, because the scheduler uses the Node. Each request tells what `latest`
+        says when it is sent: the requests before it may have taken long.
 
         Raises:
             Unavailable: the API server cannot be reached, or refuses; says why. What was written stays.
         """
-        whole: dict[str, Any] = dict(document)
-        self._offered = _offered(whole)
         try:
-            await self._show(again=True)
-            head = {key: whole[key] for key in ("apiVersion", "kind", "metadata")}
-            path = f"{CNRS}/{self._node}"
-            # Spec and status are two resources: an apply to the one leaves out the other.
-            spec = whole.get("spec", {})
-            if self._spec != (spec, self._revision) or self._revision is None:
-                written = await self._kube.apply(path, head | {"spec": spec}, manager=MANAGER)
-                self._spec = spec, _revision(written)
-            await self._kube.apply(f"{path}/status", head | {"status": whole.get("status", {})}, manager=MANAGER)
+            await self._write(latest or (lambda: document))
         except KubeError as error:
             raise Unavailable(f"node object {self._node}: {error}", reason=error.reason) from error
+
+    async def _write(self, latest: _Latest) -> None:
+        await self._show(again=True, latest=latest)
+        await self._write_spec(latest())
+        if _offered(latest()) != self._offered:  # meanwhile, and the Node comes first
+            await self._show(again=False, latest=latest)
+        whole = latest()
+        status = {**_head(whole), "status": whole.get("status", {})}
+        await self._kube.apply(f"{CNRS}/{self._node}/status", status, manager=MANAGER)
+        # Another offer once more, at which the CNR could not wait any longer.
+        if _offered(whole) != self._offered:
+            self._offered = _offered(whole)
+            await self._show(again=False)
+
+    async def _write_spec(self, whole: Mapping[str, object]) -> None:
+        # Spec and status are two resources: an apply to the one leaves out the other.
+        spec = whole.get("spec", {})
+        if self._spec != (spec, self._revision) or self._revision is None:
+            head = _head(whole)
+            written = await self._kube.apply(f"{CNRS}/{self._node}", head | {"spec": spec}, manager=MANAGER)
+            self._spec = spec, _revision(written)
 
     async def show(self, *, again: bool = False) -> bool:
         """Bring the Node's amounts to what its pods request now; `again` looks even if they should be there
@@ -90,20 +106,22 @@ class KubeNode:
         except KubeError as error:
             raise Unavailable(f"node {self._node}: {error}", reason=error.reason) from error
 
-    async def _show(self, *, again: bool) -> bool:
+    async def _show(self, *, again: bool, latest: _Latest | None = None) -> bool:
+        if latest is not None:
+            self._offered = _offered(latest())
         if self._offered is None or not (again or self.withdrawn or self._amounts() != self._shown):
             return False
         # Anew from the reading: what made the version stale may be the mark.
         for left in reversed(range(TRIES)):
             try:
-                await self._write_amounts()
+                await self._write_amounts(latest)
                 break
             except KubeError as error:
                 if error.status != CONFLICT or not left:
                     raise
         return True
 
-    async def _write_amounts(self) -> None:
+    async def _write_amounts(self, latest: _Latest | None) -> None:
         # In this order: the Node's version, then the mark. If the mark is set after this line, central writes the Node
         # afterwards, and the version here is stale by then.
         node = await self._kube.get(f"/api/v1/nodes/{self._node}")
@@ -111,6 +129,8 @@ class KubeNode:
         if before is None or node_normalization_ratio(before) != node_normalization_ratio(node):
             self.cpu_changed()
         self.withdrawn = await self._marked()
+        if latest is not None:
+            self._offered = _offered(latest())
         amounts = self._amounts()
         # Written by this process, or by one before it with other settings.
         gone = ((own_names(node) | (self._shown or {}).keys()) & KOORDINATOR_NAMES) - amounts.keys()
@@ -142,6 +162,10 @@ class KubeNode:
         self._revision = _revision(cnr)
         rows = (cnr.get("status") or {}).get("conditions") or ()
         return any(row.get("type") == WITHDRAWN and row.get("status") == "True" for row in rows)
+
+
+def _head(document: Mapping[str, object]) -> dict[str, object]:
+    return {key: document[key] for key in ("apiVersion", "kind", "metadata")}
 
 
 def _revision(cnr: Mapping[str, Any]) -> _Revision:

@@ -166,13 +166,7 @@ class SqliteLedger(LedgerFile):
 
     def waiting(self, limit: int) -> Sequence[Outgoing]:
         """Unacknowledged messages that may be sent, in order."""
-        with self.reading():
-            rows = self.db.execute(
-                "SELECT msg_id, subject, body, headers FROM outbox"
-                " WHERE published_at_s IS NULL AND NOT held ORDER BY row LIMIT ?",
-                (limit,),
-            ).fetchall()
-            return [Outgoing(fact_id, subject, body, json.loads(headers)) for fact_id, subject, body, headers in rows]
+        return self._messages("published_at_s IS NULL AND NOT held ORDER BY row", limit)
 
     def outgoing(self, fact_id: str) -> Outgoing | None:
         """Return a message, whatever its state."""
@@ -199,6 +193,26 @@ class SqliteLedger(LedgerFile):
                 # (docs/facts/nats.md#acknowledged-is-not-on-disk).
                 "UPDATE outbox SET published_at_s = ?, sequence = ?, held = 0 WHERE msg_id = ?",
                 (now_s, sequence, fact_id),
+            )
+
+    def acknowledged(self, limit: int) -> Sequence[Outgoing]:
+        """Acknowledged messages, newest first."""
+        return self._messages("published_at_s IS NOT NULL ORDER BY row DESC", limit)
+
+    def _messages(self, which: str, limit: int) -> Sequence[Outgoing]:
+        with self.reading():
+            rows = self.db.execute(
+                f"SELECT msg_id, subject, body, headers FROM outbox WHERE {which} LIMIT ?",  # noqa: S608 - constants
+                (limit,),
+            ).fetchall()
+        return [Outgoing(fact_id, subject, body, json.loads(headers)) for fact_id, subject, body, headers in rows]
+
+    def send_again(self, fact_ids: Sequence[str]) -> None:
+        """Mark as not acknowledged."""
+        with self.transaction() as db:
+            db.executemany(
+                "UPDATE outbox SET published_at_s = NULL, sequence = NULL WHERE msg_id = ?",
+                [(fact_id,) for fact_id in fact_ids],
             )
 
     def rename(self, fact_id: str, msg_id: str) -> None:

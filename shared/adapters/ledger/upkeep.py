@@ -6,7 +6,9 @@ from shared.adapters.ledger.file import FINAL
 from shared.core.evictions.intents import passed_s
 
 KEEP_PUBLISHED_S = 600.0
-"""How long acknowledged messages stay (docs/facts/nats.md#acknowledged-is-not-on-disk)."""
+"""How long acknowledged messages stay in any case (docs/facts/nats.md#acknowledged-is-not-on-disk)."""
+KEEP_NEWEST, KEEP_NEWEST_S = 2_000, 86_400.0
+"""How many of the newest stay for longer, and for how long: a hub may come back from a copy of yesterday."""
 KEEP_INTENTS = 1_000
 """How many finished intents stay, for `explain`."""
 KEEP_SPENT_S = 86_400.0
@@ -27,7 +29,15 @@ def prune(db: sqlite3.Connection, now_s: float) -> None:
         "SELECT row, published_at_s FROM outbox WHERE published_at_s IS NOT NULL ORDER BY row LIMIT ?",
         (PRUNE_AT_ONCE,),
     ).fetchall()
-    old = [(row,) for row, at_s in acknowledged if passed_s(at_s, now_s) > KEEP_PUBLISHED_S]
+    # As a difference, for both counts are of an index, and the messages themselves are large.
+    many = db.execute(
+        "SELECT (SELECT count(*) FROM outbox) - (SELECT count(*) FROM outbox WHERE published_at_s IS NULL)"
+    ).fetchone()[0]
+    old = [
+        (row,)
+        for place, (row, at_s) in enumerate(acknowledged)
+        if passed_s(at_s, now_s) > (KEEP_PUBLISHED_S if many - place > KEEP_NEWEST else KEEP_NEWEST_S)
+    ]
     db.executemany("DELETE FROM outbox WHERE row = ?", old)
     finished = db.execute(
         f"SELECT id FROM intents WHERE step IN ({FINAL}) ORDER BY row DESC LIMIT ? OFFSET ?",  # noqa: S608

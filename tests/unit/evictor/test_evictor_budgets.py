@@ -69,6 +69,25 @@ def test_an_owners_share_counts_the_evicted_and_always_allows_one(evicted: int, 
     assert (left.overdraft(pod("p", owner=JOB)) is None) == allowed
 
 
+def test_a_pod_that_goes_counts_once_in_its_owners_share() -> None:
+    """A half of three is one: who goes must be among the evicted, and no longer among those that stay."""
+    one = pod("p", owner=JOB)
+    before = account([Budget("owner", 10, 60, share=0.5)], [], 0.0, {"default/Job/sort": 3})
+    assert before.overdraft(one) is None
+    assert before.after(pod("alone")).overdraft(one) is None
+    assert present(before.after(one).overdraft(one)).says.startswith("1 of 1 evictions")
+
+
+def test_pods_that_stand_alone_share_no_owners_budget() -> None:
+    alone = account([Budget("owner", 1, 60)], [spent(owner=None)] * 3, 1.0)
+    assert alone.after(pod("p")).after(pod("q")).overdraft(pod("r")) is None
+    assert account([Budget("owner", 0, 60)], [], 1.0).overdraft(pod("p")) is None
+
+
+def test_an_owners_share_is_bounded_by_the_limit() -> None:
+    assert [Budget("owner", 2, 60, share=0.5).bound(0, staying) for staying in (1, 4, 100)] == [1, 2, 2]
+
+
 def test_a_refusal_says_used_bound_window_and_when_again() -> None:
     history = [spent(0.0, owner="default/Job/sort"), spent(10.0, owner="default/Job/sort")]
     over = present(account(BUDGETS, history, 20.0).overdraft(pod("p", owner=JOB)))

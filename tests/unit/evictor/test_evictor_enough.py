@@ -53,6 +53,12 @@ def test_enough_and_nobody_without_need(reliefs: list[int | None], wanted: int |
     assert refusals == ()
 
 
+def test_one_goes_unless_enough_are_asked_for() -> None:
+    over = {"p": ConfirmedPressure(OVER, lambda: candidates(6, 5, 4))}
+    chosen = [choose(over, Surroundings(), limits=limits) for limits in (RoundLimits("one", 100), ENOUGH)]
+    assert [len(choice.victims) for (choice,) in chosen] == [1, 2]
+
+
 def test_a_pod_without_budget_is_passed_over_and_the_next_one_helps() -> None:
     one = Account((Budget("namespace", 1, 60),))
     crowd = (*candidates(6, 5), *candidates(4, qos="shared_cores", namespace="other"))

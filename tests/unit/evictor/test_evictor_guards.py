@@ -1,5 +1,6 @@
 """Guards, confirmation and choice: who is spared, when nothing happens, and laws over random pods."""
 
+from dataclasses import replace
 from typing import Any, get_args
 
 import pytest
@@ -137,6 +138,21 @@ def test_no_author_of_a_reclaimed_pod_makes_it_stay_for_ever(
     assert (made.qos, never(made, AROUND.protected_namespaces)) == ("reclaimed_cores", None)
 
 
+@pytest.mark.parametrize("annotations", [{"kubernetes.io/config.source": "file"}, FROM_KUBELET])
+def test_what_a_manifest_says_in_kubelets_name_protects_no_pod(annotations: dict[str, str]) -> None:
+    """Also where no API server has read it: on one host the pods come from their authors' files."""
+    unprotected = Pod(uid="0f", name="batch", qos="reclaimed_cores", annotations=annotations)
+    assert never(unprotected, ()) is None
+    assert never(unprotected.model_copy(update={"qos": "shared_cores"}), ()) is None
+
+
+def test_a_tenant_on_its_way_out_holds_back_no_other_as_a_reclaimed_pod_does() -> None:
+    able, _ = allowed(candidates(pod("web2", "shared_cores", terminating=True), WEB), AROUND)
+    assert [candidate.pod.name for candidate in able] == ["web"]
+    able, _ = allowed(candidates(pod("batch2", terminating=True), WEB), AROUND)
+    assert able == ()
+
+
 def test_every_guard_of_never_says_who_can_bring_it_about() -> None:
     assert SETTERS.keys() == set(get_args(Never))
     assert set(SETTERS.values()) == {"administrator", "kubelet"}
@@ -230,6 +246,8 @@ CPU_HARD = Pressure(hard=True, scope="cpu", observed=1, threshold=2)
         pytest.param([(0, HARD), (1, "unknown"), (2, HARD)], {}, "unconfirmed", id="unknown between"),
         pytest.param([(0, HARD), (1, HARD), (2, "unknown")], {}, "not_met", id="unknown now"),
         pytest.param([(0, HARD), (6, HARD)], {}, "unconfirmed", id="too far apart"),
+        pytest.param([(0, HARD), (5, HARD)], {}, None, id="just near enough"),
+        pytest.param([(0, HARD), (1, HARD)], {"now_s": 6}, None, id="just fresh enough"),
         pytest.param([(0, HARD), (1, CPU_HARD)], {}, "unconfirmed", id="another scope"),
         pytest.param([(0, SOFT), (1, CPU_HARD)], {}, "unconfirmed", id="a step from soft to hard"),
         pytest.param([(0, CPU_HARD), (1, SOFT)], {}, None, id="from hard to soft"),
@@ -246,6 +264,17 @@ def test_a_pressure_acts_only_when_nothing_holds_it_back(
     want: str | None,
 ) -> None:
     assert holds(*findings, **extra) == want
+
+
+def test_a_plugin_may_want_a_pressure_for_longer_than_its_samples_take() -> None:
+    rules, seen = replace(RULES, met_for_s=10), Confirmation()
+    for t_s in range(0, 9, 2):
+        assert seen.hold_reason(t_s, rules, Record(), under_way=False) == ("unconfirmed" if t_s else "not_met")
+        seen = seen.observe(HARD, t_s, rules)
+    assert [seen.hold_reason(now_s, rules, Record(), under_way=False) for now_s in (9.9, 10)] == ["unconfirmed", None]
+    for t_s in (12, 14):
+        seen = seen.observe("calm" if t_s == 12 else HARD, t_s, rules)
+    assert seen.observe(HARD, 16, rules).hold_reason(16, rules, Record(), under_way=False) == "unconfirmed"
 
 
 def test_only_a_calm_sample_is_relief() -> None:
@@ -296,6 +325,13 @@ def test_of_all_soft_candidates_one_goes_and_the_others_wait(wishes: dict[str, A
     assert [(c.plugin, present(c.victim).pod.name) for c in chosen if c.victim] == [going]
     (waiting,) = (c for c in chosen if not c.victim)
     assert [r.why for r in waiting.refusals] == ["another_soft_victim"]
+
+
+def test_a_plugin_whose_candidates_all_stay_leaves_the_turn_to_another() -> None:
+    spared = ready(SOFT, pod("dns", namespace="kube-system"))
+    a, b, c = choose({"a": spared, "b": ready(SOFT, BATCH), "c": ready(SOFT)}, AROUND)
+    assert (a.victim, present(b.victim).pod.name, c.victim) == (None, "batch", None)
+    assert [refusal.why for refusal in a.refusals] == ["protected_namespace"]
 
 
 def test_a_plugin_that_names_nobody_still_has_an_outcome() -> None:

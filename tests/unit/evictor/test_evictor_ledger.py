@@ -70,6 +70,7 @@ def test_acknowledged_messages_stay_ten_minutes_and_go_in_bounded_batches(
     ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(ledger_upkeep, "PRUNE_AT_ONCE", 2)
+    monkeypatch.setattr(ledger_upkeep, "KEEP_NEWEST", 0)
     ledger.begin(record(), BUCKET, [message(str(i)) for i in range(5)])
     for i in range(4):
         ledger.published(str(i), sequence=i, now_s=100.0)
@@ -85,6 +86,33 @@ def test_acknowledged_messages_stay_ten_minutes_and_go_in_bounded_batches(
     ledger.prune(700.1)
     assert left() == 1
     assert ledger.waiting_count() == 1
+
+
+def test_the_newest_acknowledged_messages_stay_for_a_day(ledger: SqliteLedger, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ledger_upkeep, "KEEP_NEWEST", 2)
+    ledger.begin(record(), BUCKET, [message(str(i)) for i in range(5)])
+    for i in range(4):
+        ledger.published(str(i), sequence=i, now_s=100.0)
+
+    def kept() -> list[str]:
+        return [one.fact_id for one in ledger.acknowledged(10)]
+
+    ledger.prune(700.1)
+    assert kept() == ["3", "2"]
+    assert ledger.acknowledged(1)[0].body == message("3").body
+    ledger.prune(100.0 + ledger_upkeep.KEEP_NEWEST_S)
+    assert len(kept()) == 2
+    ledger.prune(100.1 + ledger_upkeep.KEEP_NEWEST_S)
+    assert kept() == []
+
+
+def test_what_its_stream_has_lost_waits_again_before_what_came_later(ledger: SqliteLedger) -> None:
+    ledger.begin(record(), BUCKET, [message(name) for name in "abc"])
+    for sequence, name in enumerate("ab", start=1):
+        ledger.published(name, sequence=sequence, now_s=1.0)
+    ledger.send_again(["a"])
+    assert [one.fact_id for one in ledger.waiting(10)] == ["a", "c"]
+    assert [one.fact_id for one in ledger.acknowledged(10)] == ["b"]
 
 
 def test_only_the_newest_finished_intents_stay_and_live_ones_always(

@@ -56,6 +56,9 @@ class Ledger:
     def waiting_count(self) -> int:
         return len(self.waiting(1))
 
+    def acknowledged(self, _limit: int) -> list[Outgoing]:
+        return []
+
     def published(self, msg_id: str, *, sequence: int, now_s: float) -> None:
         self.sequence = sequence
 

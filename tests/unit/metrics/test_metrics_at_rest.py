@@ -16,7 +16,7 @@ def test_a_node_at_rest_is_sampled_more_seldom_and_a_spike_wakes_it_at_once(scen
         service.host.armed = ["/proc/pressure/cpu"]
         await asyncio.sleep(33.0)
         assert service.app.health().ok
-        assert (gaps(service)[1:7], set(gaps(service)[7:])) == ([2.0] * 6, {3.0})
+        assert (gaps(service)[1:7], set(gaps(service)[7:])) == ([2.0] * 6, {4.0})
         start_s = service.clock.monotonic()
         service.host.load(2.0)
         await asyncio.sleep(0.35)
@@ -31,10 +31,10 @@ def test_a_rise_too_small_to_wake_at_once_ends_a_rest_after_a_period(scene: Scen
     async def story(service: Service) -> None:
         service.host.armed = ["/proc/pressure/cpu"]
         await asyncio.sleep(24.5)
-        assert gaps(service)[-1] == 3.0
+        assert gaps(service)[-1] == 4.0
         service.host.load(0.9)
         await asyncio.sleep(3.9)
-        assert gaps(service)[-1] < 3.0
+        assert gaps(service)[-1] < 4.0
 
     scene(story)
 

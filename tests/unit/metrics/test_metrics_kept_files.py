@@ -87,6 +87,30 @@ def test_a_plain_file_is_opened_each_time_since_it_may_be_another_one(tmp_path: 
     assert (len(files), files.inode(str(path))) == (0, None)
 
 
+def test_a_plain_file_is_looked_at_once_until_its_folder_is_dropped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files, path, looks = KeptFiles(), tmp_path / "group/cpuacct.usage", list[int]()
+    looked = os.fstat
+
+    def counted(descriptor: int) -> os.stat_result:
+        looks.append(descriptor)
+        return looked(descriptor)
+
+    monkeypatch.setattr(os, "fstat", counted)
+    path.parent.mkdir()
+    for number in range(3):
+        path.write_text(f"{number}\n")
+        assert files.read(str(path)) == f"{number}\n"
+    path.unlink()
+    assert files.read(str(path)) is None
+    assert len(looks) == 1
+    path.write_text("again\n")
+    files.drop([str(path.parent)])
+    assert files.read(str(path)) == "again\n"
+    assert len(looks) == 2
+
+
 def test_no_more_files_stay_open_than_the_limit_and_dropping_closes_a_folders() -> None:
     files = KeptFiles(limit=2)
     for name in ("stat", "status", "comm"):

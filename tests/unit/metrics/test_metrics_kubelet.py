@@ -1,93 +1,25 @@
 """Metrics on kubelet's groups: pools are the sums of their pods, whatever comes and goes."""
 
-from collections.abc import Sequence
-from datetime import UTC, datetime
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernel_trees import KernelTree
+from kubelet_node import API, BATCH, ENCODE, MIB, OWNER, SHARE, WEB, Node, QuietNode, S, pod
 from present import present
 
 from services.metrics.adapters.collector import Collector
 from services.metrics.adapters.host import HostReader
-from services.metrics.adapters.targets import LayoutTargets
-from services.metrics.adapters.tripwire import UNSEEN_NS, HostTripwire
+from services.metrics.adapters.tripwire import UNSEEN_NS
 from services.metrics.core.figures.results import LastPass
-from services.metrics.core.reads.pooled import pool_of_members
+from services.metrics.core.figures.values import Raw
+from services.metrics.core.reads.stillness import Stillness
 from services.metrics.core.sample.summary import summarise
 from services.metrics.registry import known_sources
 from shared.adapters.host.cgroup import Cgroups
-from shared.adapters.host.kubelet_tree import find_layout
 from shared.contracts.pod import Container, Pod
 from shared.contracts.sample import NodeSample, PoolReading
-from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
-
-S = 10**9
-MIB = 1 << 20
-SHARE = pool_of_members("share")
-
-
-def pod(uid: str, qos: str = "shared_cores", kube: str = "Burstable", **fields: object) -> Pod:
-    container = Container(name="main", id=f"containerd://{uid * 6}")
-    return Pod(uid=uid, name=uid, qos=qos, kube_qos=kube, containers=(container,), **fields)
-
-
-WEB, API, OWNER = pod("aa"), pod("bb"), pod("cc", "dedicated_cores", "Guaranteed")
-BATCH, ENCODE = pod("dd", "reclaimed_cores", "BestEffort"), pod("ee", "reclaimed_cores", "BestEffort")
-
-
-class Node:
-    """A node with kubelet's tree; a pod's group counts what its containers used, and those that have ended."""
-
-    def __init__(self, folder: Path, driver: Driver, version: int) -> None:
-        self.tree = KernelTree(folder, version)
-        self.tree.machine()
-        self.tree.node()
-        self.layout = KubeletLayout(driver)
-        for group in self.layout.homes:
-            self.tree.group(group)
-            (self.tree.folder(group, "cpuset")).mkdir(parents=True, exist_ok=True)
-        cgroups = Cgroups(folder)
-        assert find_layout(cgroups) == self.layout
-        self.targets = LayoutTargets(folder, self.layout)
-        self.now_s, self.memory = 0.0, LastPass()
-        self.collector = Collector(HostReader(folder, cgroups), known_sources(), self.targets, lambda: self.now_s)
-        self.tripwire = HostTripwire(folder, cgroups, self.targets.tenants)
-
-    def used(self, pod: Pod, seconds: float, memory: int = 100 * MIB, tasks: str = "") -> None:
-        """What a pod has used since it began, and uses now."""
-        figures: dict[str, Any] = {
-            "usage_ns": int(seconds * S),
-            "memory": memory,
-            "rss": memory // 2,
-            "inactive_file": memory // 4,
-        }
-        self.tree.group(self.layout.pod_group(pod), **figures)
-        group = self.layout.container_group(pod, pod.containers[0])
-        assert group is not None
-        self.tree.group(group, **figures, tids=self.tree.tasks(tasks))
-
-    def usage_file(self, group: str) -> Path:
-        if self.tree.version == 1:
-            return self.tree.folder(group, "cpuacct") / "cpuacct.usage"
-        return self.tree.folder(group, "cpu") / "cpu.stat"
-
-    def remove(self, pod: Pod) -> None:
-        for controller in ("cpuset", "cpu", "cpuacct", "memory", "blkio"):
-            folder = self.tree.folder(self.layout.pod_group(pod), controller)
-            if folder.exists():
-                folder.rename(self.tree.root / f"gone-{pod.uid}-{controller}-{self.now_s}")
-
-    def sample(self, pods: Sequence[Pod], *, after_s: float = 2.0) -> NodeSample:
-        """One pass; what failed is in `failures`."""
-        self.now_s += after_s
-        collected = self.collector.collect(pods)
-        self.failures = collected.failures
-        fields, self.memory = summarise(self.memory, collected.readings, self.collector.offered, pods, self.now_s)
-        return NodeSample(node="n", boot_id="0" * 8, seq=1, sent_at=datetime.now(UTC), **fields)
 
 
 @pytest.fixture(params=[(driver, version) for driver in ("cgroupfs", "systemd") for version in (1, 2)], ids=str)
@@ -259,41 +191,6 @@ def test_the_tripwire_leaves_out_who_is_not_there_and_knows_nothing_where_nobody
     assert [node.tripwire.probe()[0] for _ in range(2)] == [None, 0]
 
 
-class QuietNode:
-    """A node whose tripwire looks at all pods first."""
-
-    def __init__(self, node: Node) -> None:
-        self.node, self.pods = node, [WEB, API]
-        self.used = dict.fromkeys((WEB.uid, API.uid, "others"), 10 * S)
-        for pod in self.pods:
-            node.used(pod, 10)
-        cgroups = Cgroups(node.tree.root)
-        self.tripwire = HostTripwire(node.tree.root, cgroups, node.targets.tenants, node.layout.top)
-        node.sample(self.pods)
-        self.write()
-        self.tripwire.probe()  # the groups have changed since it was made
-
-    @property
-    def tenants_ns(self) -> int:
-        return self.used[WEB.uid] + self.used[API.uid]
-
-    def write(self) -> None:
-        for pod in self.pods:
-            self.say(self.node.layout.pod_group(pod), self.used[pod.uid])
-        self.say(self.node.layout.top, sum(self.used.values()))
-
-    def say(self, group: str, used_ns: int) -> None:
-        text = f"{used_ns}\n" if self.node.tree.version == 1 else f"usage_usec {used_ns // 1000}\n"
-        self.node.usage_file(group).write_text(text)
-
-    def use(self, who: str, more_ns: int) -> None:
-        self.used[who] += more_ns
-        self.write()
-
-    def probe(self) -> int | None:
-        return self.tripwire.probe()[0]
-
-
 def test_tenants_are_read_again_only_when_all_pods_together_have_moved(node: Node) -> None:
     quiet = QuietNode(node)
     assert quiet.probe() == 20 * S
@@ -322,6 +219,25 @@ def test_a_pod_that_comes_ends_a_sum_that_stands(node: Node) -> None:
     assert quiet.probe() == 20 * S
     node.sample([WEB])
     assert [quiet.probe() for _ in range(2)] == [None, 10 * S]
+
+
+def test_tenants_of_a_home_that_has_not_moved_are_not_read_and_those_of_one_that_has_are(node: Node) -> None:
+    quiet = QuietNode(node)
+    home = node.layout.pod_group(WEB).rpartition("/")[0]
+    assert home == node.layout.pod_group(API).rpartition("/")[0]
+    quiet.say(home, quiet.tenants_ns)
+    quiet.tripwire.forget()
+    assert quiet.probe() == 20 * S
+    quiet.use("others", 2 * UNSEEN_NS)
+    quiet.say(node.layout.pod_group(WEB), 15 * S)  # as no kernel would have it: so it shows whether it is read
+    assert quiet.probe() == 20 * S
+    quiet.say(home, quiet.tenants_ns + 1000)
+    quiet.use("others", 2 * UNSEEN_NS)
+    quiet.say(node.layout.pod_group(WEB), 15 * S)
+    assert quiet.probe() == 25 * S
+    quiet.tripwire.forget()
+    quiet.say(node.layout.pod_group(WEB), 16 * S)
+    assert quiet.probe() == 26 * S, "a pass has read them meanwhile"
 
 
 STEPS = st.lists(
@@ -354,3 +270,91 @@ def test_every_figure_of_a_pool_is_there_that_others_decide_by(node: Node) -> No
     assert isinstance(share, PoolReading)
     assert None not in (share.cpu_usage_cores, share.sched_wait_tasks, share.memory_working_set_bytes, share.load1)
     assert None not in (reclaim.cpu_usage_cores, reclaim.memory_usage_bytes)
+
+
+class StillNode(Node):
+    """A node whose homes count what runs below them, as the kernel's do, and the files that are read of it."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder, "cgroupfs", 1)
+        classes = ("shared_cores",) * 3 + ("reclaimed_cores",) * 3
+        self.pods = [pod(f"{n:02x}", kube="BestEffort", qos=qos) for n, qos in enumerate(classes)]
+        self.seconds = {one.uid: 10.0 + n for n, one in enumerate(self.pods)}
+        self.read: list[str] = []
+
+    def count(self) -> None:
+        for one in self.pods:
+            self.used(one, self.seconds[one.uid])
+        for home in {self.layout.pod_group(one).rpartition("/")[0] for one in self.pods}:
+            self.tree.group(home, usage_ns=int(sum(self.seconds.values()) * S))
+
+    def sampled(self, *, after_s: float = 4.0) -> NodeSample:
+        """One pass, and in `read` the files that it has read."""
+        self.read.clear()
+        return self.sample(self.pods, after_s=after_s)
+
+
+class NeverStill(Stillness):
+    """Believes no group."""
+
+    def begin(self, homes: Mapping[str, Raw]) -> None:
+        """Nothing stands still."""
+
+    def add(self, group: str, raw: Raw) -> None:
+        """Nothing stands still."""
+
+
+@pytest.fixture
+def still(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> StillNode:
+    node = StillNode(tmp_path)
+    file = HostReader.file
+
+    def counted(self: HostReader, path: str) -> str | None:
+        node.read.append(path)
+        return file(self, path)
+
+    monkeypatch.setattr(HostReader, "file", counted)
+    node.count()
+    return node
+
+
+def of_pods(node: StillNode) -> set[str]:
+    return {one.uid for one in node.pods for path in node.read if f"pod{one.uid}" in path}
+
+
+def test_while_a_home_stands_still_none_of_its_pods_is_read_and_who_has_run_is_seen_at_once(still: StillNode) -> None:
+    for _ in range(3):
+        still.sampled()
+    before = still.sampled(after_s=0.1)
+    assert of_pods(still) == set()
+    assert present(before.pool("share")).cpu_usage_cores == 0
+    worker = still.pods[1].uid
+    still.seconds[worker] += 2.0
+    still.count()
+    after = still.sampled()
+    assert of_pods(still) == {one.uid for one in still.pods}
+    assert present(after.pool("share")).cpu_usage_cores == pytest.approx(0.5)
+    usage = {one.pod.uid: one.containers[0].cpu_usage_cores for one in after.pods}
+    assert usage == pytest.approx({one.uid: 0.5 if one.uid == worker else 0.0 for one in still.pods})
+    calm = still.sampled()
+    assert present(calm.pool("share")).cpu_usage_cores == 0
+    assert {one.containers[0].cpu_usage_cores for one in calm.pods} == {0.0}
+
+
+@settings(max_examples=15)
+@given(st.lists(st.tuples(st.integers(0, 5), st.sampled_from([0.0, 0.0, 1.0])), max_size=8))
+def test_what_is_told_of_pods_that_are_not_read_is_what_reading_them_would_tell(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, float]]
+) -> None:
+    node = StillNode(tmp_path_factory.mktemp("node"))
+    node.count()
+    host = HostReader(node.tree.root, Cgroups(node.tree.root))
+    plain, memory = Collector(host, known_sources(), node.targets, lambda: node.now_s), LastPass()
+    plain._stillness = NeverStill()
+    for who, seconds in [(0, 0.0)] * 3 + steps:
+        node.seconds[node.pods[who].uid] += seconds
+        node.count()
+        told = node.sample(node.pods)
+        fields, memory = summarise(memory, plain.collect(node.pods).readings, plain.offered, node.pods, node.now_s)
+        assert told.pools == tuple(fields["pools"])
+        assert told.pods == tuple(fields["pods"])

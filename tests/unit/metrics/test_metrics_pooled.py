@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from services.metrics.core.figures.results import SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, Target
-from services.metrics.core.reads.pooled import empty_pool, member_of, pool_of_members, pooled
+from services.metrics.core.reads.pooled import Pools, empty_pool, member_of, pool_of_members, pooled
 
 SUMS = {"cpu": frozenset({"used_ns"}), "memory": frozenset({"held_bytes", "shared_bytes"})}
 WHOLE, CONTAINER = Target("pool", "reclaim", "kubepods/besteffort"), Target("container", "aa/main", "g", "share")
@@ -66,6 +66,21 @@ def test_a_pool_is_the_same_only_while_its_groups_are(
         assert (was[pool].identity == is_now[pool].identity) == same
 
 
+@given(groups(), st.lists(groups(), min_size=1, max_size=3), st.data())
+def test_what_is_carried_from_pass_to_pass_adds_up_to_what_one_look_at_all_of_it_would(
+    parts: dict[Target, TargetReading], others: list[dict[Target, TargetReading]], data: st.DataObject
+) -> None:
+    """From each pass to the next some groups stay as they were, some go, and some are new or were read again."""
+    pools, seen = Pools(SUMS, gated={"memory"}), parts
+    for other in [{}, *others]:
+        staying = {one: reading for one, reading in seen.items() if data.draw(st.booleans())}
+        seen = data.draw(st.sampled_from([seen, staying, other | staying, staying | other]))
+        made, fresh = pools.pooled(seen), pooled(seen, SUMS)
+        assert {one: (reading.raw, reading.identity) for one, reading in made.items()} == {
+            one: (reading.raw, reading.identity) for one, reading in fresh.items()
+        }
+
+
 @given(groups(), st.sampled_from(["share", "reserve"]))
 def test_nothing_adds_nothing(parts: dict[Target, TargetReading], pool: str) -> None:
     with_nothing = pooled({member_of(pool): empty_pool(SUMS, 50.0), **parts}, SUMS)[pool_of_members(pool)]
@@ -81,3 +96,31 @@ def test_whatever_is_no_part_of_a_pool_stays_as_it_is(parts: dict[Target, Target
     }
     made = pooled(parts | others, SUMS)
     assert {target: made[target] for target in others} == others
+
+
+def test_a_part_that_stands_still_makes_a_sum_no_older_but_what_takes_turns_is_as_old_as_its_oldest_part() -> None:
+    pools, names = Pools(SUMS, gated={"memory"}), ("pod1", "pod2")
+
+    def part(at_s: float) -> TargetReading:
+        used, held = SourceReading(at_s, {"used_ns": 1}), SourceReading(at_s, {"held_bytes": 2, "shared_bytes": 3})
+        return TargetReading(at_s, {"cpu": used, "memory": held}, 7)
+
+    first, second = (member_of("share", name) for name in names)
+    still = part(1.0)
+    pools.pooled({first: still, second: part(1.0)})
+    pool = pools.pooled({first: still, second: part(5.0)})[pool_of_members("share")]
+    assert (pool.at_s, pool.sources["cpu"].at_s, pool.sources["memory"].at_s) == (5.0, 5.0, 1.0)
+    assert pool.raw == {"used_ns": 2, "held_bytes": 4, "shared_bytes": 6}
+    pool = pools.pooled({first: part(8.0), second: part(6.0)})[pool_of_members("share")]
+    assert (pool.at_s, pool.sources["cpu"].at_s, pool.sources["memory"].at_s) == (6.0, 6.0, 6.0)
+
+
+def test_a_pool_whose_groups_were_not_read_again_is_the_same_reading_and_one_that_lost_a_group_is_not() -> None:
+    pools = Pools(SUMS)
+    one, two = member_of("share", "pod1"), member_of("share", "pod2")
+    parts = {at: TargetReading(1.0, {"cpu": SourceReading(1.0, {"used_ns": 1})}, 7) for at in (one, two)}
+    name = pool_of_members("share")
+    first = pools.pooled(parts)[name]
+    assert pools.pooled(parts)[name] is first
+    alone = pools.pooled({two: parts[two]})[name]
+    assert (alone.raw["used_ns"], alone.at_s) == (1, 1.0)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from present import present
 
+from services.metrics.core.figures.compute import figures
 from services.metrics.core.figures.figure import Damped, Gauge, OfferedFigures, OffersByKind, Rate, Ratio
 from services.metrics.core.figures.results import LastPass, SourceReading, TargetReading
 from services.metrics.core.figures.target import NODE, TENANTS, Target
@@ -256,3 +257,27 @@ def test_no_two_figures_of_the_real_sources_share_what_they_remember() -> None:
         kept = [f.of for f in figures if isinstance(f, Rate)] + [f.name for f in figures if isinstance(f, Damped)]
         kept += [name for f in figures if isinstance(f, Ratio) for name in (f.of, f.over)]
         assert len(kept) == len(set(kept))
+
+
+RAW_VALUES = (
+    st.integers(-5, 200) | st.integers(2**64 - 2, 2**64 + 2) | st.floats(-5, 200) | st.booleans() | st.just("no number")
+)
+
+
+@given(st.none() | RAW_VALUES, st.none() | st.floats(0, 200) | st.integers(0, 200), st.sampled_from([-1.0, 0.0, 2.0]))
+def test_a_usual_counter_is_judged_as_any_other(value: Any, before: float | None, span_s: float) -> None:
+    rate, past = Rate("rate", of="counter", scale=1e-3), {} if before is None else {"counter": Point(before, 7.0)}
+    raw = {} if value is None else {"counter": value}
+    assert rate.compute(raw, 7.0 + span_s, past) == rate._judged(raw, 7.0 + span_s, past)
+
+
+@given(RAW_VALUES)
+def test_a_usual_gauge_is_judged_as_any_other(value: Any) -> None:
+    class OtherGauge(Gauge):
+        """Not the class that is known to hand on what was read."""
+
+    (usual, other) = (
+        figures(TargetReading(0.0, {"all": SourceReading(0.0, {"level": value})}), None, offers, 0.0)["all"]
+        for offers in ({"all": OfferedFigures.of((kind("level"),))} for kind in (Gauge, OtherGauge))
+    )
+    assert (usual.values, usual.points, usual.rejected) == (other.values, other.points, other.rejected)

@@ -59,10 +59,26 @@ def test_the_last_of_several_that_do_not_fit_together_is_refused() -> None:
     assert list(told.refused) == ["default/c"]
 
 
-def test_nobody_who_runs_loses_his_place_to_a_newcomer() -> None:
+def test_no_newcomer_takes_whole_nodes_of_those_who_run() -> None:
     there = (pod("e", 20), pod("f", 20))
     told = asked(pod("a", 20, EXCLUSIVE), there=there)
     assert list(told.refused) == ["default/a"]
+
+
+@pytest.mark.parametrize(
+    ("new", "refused"),
+    [
+        pytest.param([pod("a", 30)], {"a": "default/e would lose the CPUs that it has"}, id="only in its place"),
+        pytest.param([pod("a", 30), pod("b", 40)], {"a": "default/e would lose", "b": "no set of nodes"}, id="both"),
+        pytest.param([pod("a", 10)], {}, id="beside it"),
+    ],
+)
+def test_nobody_who_runs_loses_his_place_to_a_newcomer(new: list[Pod], refused: dict[str, str]) -> None:
+    """The second of those who run asks for more memory than there is: what it never had it cannot lose."""
+    there = (pod("e", 20, BOUND, "shared_cores"), pod("f", 2, memory=17 * GIB))
+    told = asked(*new, there=there)
+    assert told.refused.keys() == {f"default/{name}" for name in refused}
+    assert all(why in told.refused[f"default/{name}"] for name, why in refused.items())
 
 
 def test_asking_over_the_bus_changes_nothing(tmp_path: Path, virtual: Run) -> None:

@@ -104,6 +104,26 @@ def test_pods_that_want_cores_without_their_like_get_them_while_there_are_some()
     assert set(own(crowded)) == {"a", "b", "c"}
 
 
+@pytest.mark.parametrize(
+    ("cpus", "full", "spread"),
+    [("", True, True), ("0,8", True, False), ("0-1", False, True), ("0-1,8", False, False), ("0-1,8-9", True, False)],
+)
+def test_a_policy_holds_for_every_core_of_a_set(cpus: str, full: bool, spread: bool) -> None:
+    of = CpuSet.parse(cpus)
+    assert (holds(NODE, of, "FullPCPUs"), holds(NODE, of, "SpreadByPCPUs"), holds(NODE, of, None)) == (
+        full,
+        spread,
+        True,
+    )
+
+
+def test_cores_without_their_like_are_asked_for_and_not_whole_numa_nodes() -> None:
+    like: dict[str, Any] = {"preferredCPUBindPolicy": "SpreadByPCPUs", "preferredCPUExclusivePolicy": "PCPULevel"}
+    found = arranged(*(pod(name, 2000, **like) for name in "abc"))
+    assert found.otherwise == {}
+    assert len(CpuSet.union(owned.cpus for owned in found.owned.values())) == 6
+
+
 def test_pods_that_want_a_numa_node_without_their_like_get_it_while_there_is_one() -> None:
     like: dict[str, Any] = {"preferredCPUExclusivePolicy": "NUMANodeLevel"}
     found = arranged(*(pod(name, **like) for name in "abc"))

@@ -28,6 +28,12 @@ def test_resources_that_cannot_agree_on_one_node_agree_on_two() -> None:
     assert merge({"cpu": cpu, "memory": memory}) == Hint((0, 1), False)
 
 
+def test_what_one_resource_alone_prefers_is_not_preferred() -> None:
+    cpu, memory = hints({0: 8, 1: 1}, 4), hints({0: 30, 1: 30}, 50)
+    assert memory == (Hint((0, 1), True),)
+    assert merge({"cpu": cpu, "memory": memory}) == Hint((0, 1), False)
+
+
 def test_nothing_fits_where_one_resource_has_no_hint() -> None:
     assert merge({"cpu": hints({0: 8}, 4), "memory": hints({0: 1}, 50)}) is None
     assert merge({}) is None

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from services.qrm.core.placement.pools import Order, floor_cpus, place, place_floor
+from services.qrm.core.placement.pools import NO_CPUS, Order, floor_cpus, place, place_floor
 from shared.contracts.advice import PoolAdvice, PoolSize
 from shared.core.cpus.cpuset import CpuSet
 from shared.core.cpus.topology import Topology, UniformShape
@@ -165,7 +165,51 @@ def test_pools_are_never_empty_cover_the_machine_and_have_the_advised_size(
 
 
 @given(_MACHINES, st.data())
-def test_the_floor_never_empties_a_pool(machine: Topology, data: st.DataObject) -> None:
-    reserve = CpuSet.of(data.draw(st.sets(st.sampled_from(list(machine.all)))))
-    pools = place_floor(machine, reserve, floor_cpus(len(machine.all))).pools
-    assert all(pools.values())
+def test_the_floor_never_empties_a_pool_and_leaves_tenants_half_of_what_is_nobodys_own(
+    machine: Topology, data: st.DataObject
+) -> None:
+    some = st.sets(st.sampled_from(list(machine.all))).map(CpuSet.of)
+    reserve, owned = data.draw(some, label="reserve"), data.draw(some, label="owned")
+    pools = place_floor(machine, reserve, floor_cpus(len(machine.all)), owned).pools
+    share, reclaim = pools["share"], pools["reclaim"]
+    assert share
+    assert reclaim
+    assert len(reclaim) <= floor_cpus(len(machine.all))
+    if machine.all - owned:
+        assert not (share | reclaim | pools.get("reserve", NO_CPUS)) & owned
+    if free := machine.all - reserve - owned:
+        assert share | reclaim == free
+        assert pools.get("reserve", NO_CPUS) == reserve - owned
+        assert 2 * len(share) > len(free) or share == free
+
+
+@given(_MACHINES, st.data(), st.sampled_from(("reclaim-first", "share-first")))
+def test_for_cpus_that_pods_own_the_reclaimed_pool_gives_way_and_not_the_tenants(
+    machine: Topology, data: st.DataObject, order: Any
+) -> None:
+    everybody = len(machine.all)
+    owned = CpuSet.of(data.draw(st.sets(st.sampled_from(list(machine.all)), max_size=everybody - 1)))
+    size = data.draw(st.integers(1, everybody), label="share")
+    advised = data.draw(st.integers(0, everybody - size), label="reclaim")
+    pools = place(machine, advise(share=size, reclaim=advised), order, owned=owned).pools
+    share, reclaim = pools["share"], pools["reclaim"]
+    free = machine.all - owned
+    assert reclaim
+    assert share | reclaim == free
+    assert len(share) >= min(size, len(free))
+    assert len(reclaim) <= max(1, advised)
+    if share & reclaim:
+        assert (share, len(reclaim)) == (free, 1), "what cannot be apart is one CPU, beside tenants on all of them"
+    elif len(reclaim) < advised:
+        threads = machine.threads_per_core
+        assert len(reclaim) % threads == 0 or len(reclaim) < threads, "no core is half in one pool"
+        assert len(free) - len(reclaim) - size < threads, "and no more is given than it takes"
+
+
+@pytest.mark.parametrize(("owned", "share", "reclaim"), [("2-23,26-47", 3, 1), ("1-23,25-47", 1, 1)])
+def test_the_last_cpu_beside_the_tenants_is_the_reclaimed_pools_also_where_it_is_half_a_core(
+    owned: str, share: int, reclaim: int
+) -> None:
+    pools = place(TUTORIAL_NODE, advise(share=share, reclaim=8), owned=CpuSet.parse(owned)).pools
+    assert (len(pools["share"]), len(pools["reclaim"])) == (share, reclaim)
+    assert not pools["share"] & pools["reclaim"]

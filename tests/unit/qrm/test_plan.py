@@ -105,6 +105,45 @@ def test_a_group_of_its_own_below_a_class_gets_its_own_set() -> None:
     assert written(plan) == ["shared_cores/pod1/c 1", "shared_cores/pod1 1"]
 
 
+def test_a_group_inside_of_a_class_yields_with_it_whatever_rank_it_has_itself() -> None:
+    pod = f"{RECLAIMED}/pod1"
+    now = tree(reclaimed_cores="0-2", shared_cores="3") | as_tree({pod: cpus("0-2")})
+    wanted = {TOP: want("0-3"), RECLAIMED: want("0", 0), SHARED: want("1-3", 1), pod: want("0", 1)}
+    plan = plan_writes(now, wanted)
+    assert written(plan) == ["reclaimed_cores/pod1 0", "reclaimed_cores 0", "shared_cores 1-3"]
+
+
+def test_a_pinned_group_that_was_never_configured_takes_no_room() -> None:
+    pod = f"{RECLAIMED}/pod1"
+    now = tree(reclaimed_cores="0-2") | {pod: Sets(CpuSet(), CpuSet())}
+    wanted = {TOP: want("0-3"), RECLAIMED: want("0", 0)}
+    assert goal_sets(now, wanted, {pod})[RECLAIMED].cpus == cpus("0")
+
+
+OWN = f"{SHARED}/own"
+
+
+@pytest.mark.parametrize(
+    ("here", "there", "promised", "waits_on"),
+    [
+        pytest.param("0-1", "5-6", "2-3", "0-1", id="on what it has, which nobody is promised"),
+        pytest.param("1-2", "4-5", "2-3", "1", id="on the rest of what it has"),
+        pytest.param("2", "4-5", "2-3", "5", id="on the part of its new CPUs that was nobody's own"),
+        pytest.param("2", "4", "2-3", "0-1,5-7", id="anywhere else"),
+    ],
+)
+def test_reclaimed_work_that_changes_all_its_cpus_waits_where_nobody_has_cpus_for_himself(
+    here: str, there: str, promised: str, waits_on: str
+) -> None:
+    """A pod leaves 3-4, which were its own, for others that shall be."""
+    now = as_tree({TOP: cpus("0-7"), RECLAIMED: cpus(here), SHARED: cpus("0-7"), OWN: cpus("3-4")})
+    own = WantedSets(Sets(cpus(promised), MEMS), 1, own=True)
+    wanted = {TOP: want("0-7"), RECLAIMED: want(there, 0), SHARED: want("0-7", 1), OWN: own}
+    sets = [cpus(str(write.value)) for write in plan_writes(now, wanted) if write.group == RECLAIMED]
+    assert next(one for one in (cpus(here), *sets) if not one & cpus(promised)) == cpus(waits_on)
+    assert sets[-1] == cpus(there)
+
+
 def test_a_wished_set_outside_its_parent_s_becomes_the_parent_s() -> None:
     pod = f"{SHARED}/pod1"
     now = tree(shared_cores="0-3") | as_tree({pod: cpus("0")})
@@ -193,3 +232,9 @@ def test_a_group_that_was_never_configured_is_given_its_set(empty: str) -> None:
     now = tree(reclaimed_cores="0-1", shared_cores="2-3") | {empty: Sets(CpuSet(), MEMS)}
     wanted = {TOP: want("0-3"), RECLAIMED: want("0-1", 0), SHARED: want("2-3", 1)}
     assert written(plan_writes(now, wanted)) == [f"{empty.removeprefix(TOP + '/')} {wanted[empty].sets.cpus}"]
+
+
+def test_a_new_group_of_reclaimed_work_gets_its_cpus_after_the_tenants_have_left_them() -> None:
+    now = tree(shared_cores="0-3") | {RECLAIMED: Sets(CpuSet(), MEMS)}
+    plan = plan_writes(now, {TOP: want("0-3"), RECLAIMED: want("0-1", 0), SHARED: want("2-3", 1)})
+    assert written(plan) == ["shared_cores 2-3", "reclaimed_cores 0-1"]

@@ -330,7 +330,7 @@ def test_a_damaged_checkpoint_is_named_and_the_kernel_is_brought_to_the_floor(tm
 
 def test_a_cpu_that_goes_offline_ends_in_no_empty_set_and_no_crash(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
-        async with Node(tmp_path, lease_s=600) as node:
+        async with Node(tmp_path, lease_s=600, period_s=2) as node:
             await node.hear(node.advice(valid_for_s=600))
             node.topology = Topology.of([cpu for cpu in TUTORIAL_NODE.cpus if cpu.id < 2])
             for group in ("", "sublet", "sublet/dedicated_cores", "sublet/system_cores", SHARED, RECLAIMED):

@@ -4,7 +4,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from qrm_world import MEMORY, RECLAIMED, Lease, Node, Run, conditions
+from qrm_world import FLOOR, MEMORY, RECLAIMED, Lease, Node, Run, conditions
 
 from shared.core.cgroups.knobs import UNLIMITED, Knob
 
@@ -125,5 +125,25 @@ def test_a_moment_of_observing_between_two_entries_gives_nothing_back(tmp_path: 
             await asyncio.sleep(2)
             assert node.sets() == taken
             assert not lease.removed
+
+    virtual(story())
+
+
+def test_a_mode_that_writes_nothing_keeps_the_offer_only_as_far_as_it_is_still_in_force(
+    tmp_path: Path, virtual: Run
+) -> None:
+    async def story() -> None:
+        lease = Lease()
+        async with Node(tmp_path, lease, lease_s=30) as node:
+            await node.hear(node.advice(6, 42, reclaimed_memory_limit_bytes=MEMORY))
+            node.app.reconfigure({"mode": "dry-run"})
+            allocation = await node.hear(node.advice(4, 44))
+            assert (allocation.reclaimed_cpu_millis, allocation.reclaimed_memory_bytes) == (42_000, MEMORY)
+            # Nobody renews the lease, and the watchdog ends what enforcing has left behind.
+            lease.fell = True
+            node.plain.set(RECLAIMED, "cpuset.cpus", FLOOR["reclaim"])
+            assert (await node.hear(node.advice(4, 44))).reclaimed_cpu_millis == 4_000
+            node.plain.set(RECLAIMED, "cpuset.cpus", "0-47")
+            assert (await node.hear(node.advice(4, 44))).reclaimed_cpu_millis == 4_000
 
     virtual(story())

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from test_placement import advise
 
-from services.qrm.core.active_advice import ActiveAdvice, Stage, offered, offered_by_numa
+from services.qrm.core.active_advice import ActiveAdvice, Stage, offered, offered_by_numa, still_offered
 from services.qrm.core.memory.limits import MARGIN_BYTES, STEP_BYTES, MemoryUse, limit_steps
 from services.qrm.core.statement import status_of
 from services.qrm.core.writes.classes import tenant_millis, wanted_groups, weights
@@ -157,6 +157,25 @@ def test_nothing_is_offered_before_the_first_advice() -> None:
     assert offered(None, 44, None) == (0, 0)
 
 
+@pytest.mark.parametrize(
+    ("before", "cpus", "limit", "still"),
+    [
+        pytest.param((9000, GIB), "0-3", None, (9000, GIB), id="the pool as it was, of which more was promised"),
+        pytest.param((9000, GIB), "4-7", None, (9000, GIB), id="as many other CPUs"),
+        pytest.param((9000, GIB), "0-7", None, (9000, GIB), id="a larger pool"),
+        pytest.param((9000, GIB), "0-2", None, (3000, GIB), id="a smaller pool"),
+        pytest.param((1000, GIB), "0-2", None, (1000, GIB), id="a smaller pool that is enough"),
+        pytest.param((9000, GIB), "", None, (0, GIB), id="a pool that cannot be read"),
+        pytest.param((9000, GIB), "0-3", 100, (9000, 100), id="a lower limit"),
+        pytest.param((9000, 10), "0-3", 100, (9000, 10), id="a higher limit"),
+    ],
+)
+def test_of_an_earlier_offer_stands_what_is_still_in_force(
+    before: tuple[int, int], cpus: str, limit: int | None, still: tuple[int, int]
+) -> None:
+    assert still_offered(before, CpuSet.parse("0-3"), CpuSet.parse(cpus), limit) == still
+
+
 NUMAS = {1: CpuSet.parse("4-7"), 0: CpuSet.parse("0-3"), 2: CpuSet.parse("8-11")}
 
 
@@ -221,6 +240,32 @@ def test_a_group_that_is_gone_is_forgotten() -> None:
     passes(watch, 1.0, 2.0, 3.0)
     watch.left({"h": OURS}, {"h": OURS}, 4.0)
     assert watch.foreign(4.0) == frozenset()
+
+
+def test_a_group_that_is_gone_between_two_passes_was_changed_by_nobody() -> None:
+    watch = ForeignWatch()
+    for now_s in (1.0, 2.0, 3.0):
+        watch.left({"g": OURS, "h": OURS}, {"g": OURS, "h": OURS}, now_s)
+        watch.found({"h": OURS}, now_s)
+    assert watch.foreign(3.0) == frozenset()
+
+
+def test_what_happens_to_a_group_that_is_left_alone_does_not_make_it_foreign_for_longer() -> None:
+    watch = ForeignWatch()
+    watch.left({"g": OURS}, {"g": OURS}, 0.0)
+    passes(watch, 10.0, 20.0, 30.0)
+    for now_s in (40.0, 50.0, 60.0):
+        watch.found({"g": OURS if now_s == 50.0 else THEIRS}, now_s)
+        watch.left({"g": THEIRS}, {"g": THEIRS}, now_s)  # who is left alone has what is wanted
+    assert watch.foreign(10.1 + WINDOW_S) == frozenset()
+
+
+def test_what_could_not_be_written_is_not_missed() -> None:
+    watch = ForeignWatch()
+    for now_s in (1.0, 2.0, 3.0):
+        watch.left({"g": THEIRS, "of-others": THEIRS}, {"g": OURS}, now_s)
+        watch.found({"g": OURS, "of-others": OURS}, now_s)
+    assert watch.foreign(3.0) == frozenset()
 
 
 @pytest.mark.parametrize(

@@ -78,3 +78,11 @@ def test_the_floor_of_the_lease_is_the_same_for_pods_that_start() -> None:
     _, decision = step(QrmState(), PassInput(starting, 0.0, ORDER))
     assert set(decision.arrangement.starting) == {batch.uid}
     assert not lease_floor(QrmState(), starting)[1].starting
+
+
+def test_the_floor_of_the_lease_follows_the_machine_and_the_reserve() -> None:
+    state, floor = lease_floor(QrmState(), NODE)
+    assert lease_floor(state, NODE)[1] is floor, "asked for again it is the same"
+    assert lease_floor(state, SMALLER)[1].pools["share"] == SMALLER.topology.all
+    reserved = replace(state, reserve=CpuSet.parse("0-3"))
+    assert lease_floor(reserved, NODE)[1].pools["reserve"] == CpuSet.parse("0-3")

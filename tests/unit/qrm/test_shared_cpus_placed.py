@@ -186,6 +186,25 @@ def test_apart_is_kept_whatever_is_wanted(tenant: CpuSet, batch: CpuSet, to_tena
     assert not (kept["t"] & kept["b"]) - tenant or not elsewhere
 
 
+def test_a_group_that_only_holds_others_keeps_room_for_work_that_moves() -> None:
+    """Everything that it had is lent, and what it will hold is not there yet."""
+    mems = CpuSet.of([0])
+    wanted = {
+        "top": WantedSets(Sets(CpuSet.parse("0-7"), mems)),
+        "top/b": WantedSets(Sets(CpuSet.parse("4-5"), mems), 0),
+    }
+    now = {"top": Sets(CpuSet.parse("0-3"), mems), "top/b": Sets(CpuSet.parse("0-1"), mems)}
+    assert kept_apart(wanted, now, {"top/b"}) == wanted
+
+
+def test_groups_that_are_not_there_yet_or_of_which_nothing_is_wanted_hold_up_no_pass() -> None:
+    mems = CpuSet.of([0])
+    wanted = {group: WantedSets(Sets(CpuSet.parse("0-3"), mems), rank) for group, rank in (("t", 1), ("b", 0))}
+    now = {"b": Sets(CpuSet.parse("0"), mems)}
+    kept = kept_apart(wanted, now, {"b", "somebody's"})
+    assert {group: str(one.sets.cpus) for group, one in kept.items()} == {"t": "1-3", "b": "0"}
+
+
 def test_more_than_the_pool_is_promised_while_it_is_in_force_and_not_at_the_floor(tmp_path: Path, virtual: Run) -> None:
     async def story() -> None:
         async with Node(tmp_path) as node:

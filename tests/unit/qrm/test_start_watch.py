@@ -9,7 +9,8 @@ from qrm_world import FLOOR, Lease, Run, pools
 from qrm_world import Node as World
 from test_kubelet_groups import BATCH, OWNER, RECLAIM, SHARE, TENANT, Kubelet
 
-from services.qrm.adapters.kernel.start_watch import LIST_AGAIN_S, StartWatch, process_name
+from services.qrm.adapters.kernel.pod_lists import LIST_AGAIN_S
+from services.qrm.adapters.kernel.start_watch import StartWatch, process_name
 from services.qrm.core.starting import StartRules
 from shared.adapters.host.cgroup import V1_CONTROLLERS
 from shared.contracts.pod import Container, Pod
@@ -193,3 +194,41 @@ def test_a_started_pod_is_not_listed_at_each_look(node: Starting, monkeypatch: p
     for look in range(21):
         node.watch.exempt(pods, RULES, look * LIST_AGAIN_S / 10)
     assert listed == [node.layout.pod_group(BATCH)] * 3, "as the list of pods is new, and twice in turn"
+
+
+def test_a_started_pod_is_looked_at_only_once_a_pod_of_its_home_has_run(
+    node: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home = node.layout.pod_group(BATCH).rpartition("/")[0]
+
+    def all_have_used(cpu_s: float) -> None:
+        v1 = node.plain.version == 1
+        text = f"{cpu_s * 1e9:.0f}\n" if v1 else f"usage_usec {cpu_s * 1e6:.0f}\n"
+        node.plain.set(home, "cpuacct.usage" if v1 else "cpu.stat", text, "cpuacct")
+
+    node.kubelet_makes(BATCH)
+    node.plain.add(node.container(BATCH))
+    node.process(node.container(BATCH), 1001, PROGRAM)
+    all_have_used(1.0)
+    looked: list[str] = []
+    mark = node.plain.cgroups.mark
+
+    def counted(group: str) -> object:
+        looked.append(group)
+        return mark(group)
+
+    pods = [BATCH]
+    for _ in range(3):
+        assert not node.watch.exempt(pods, RULES, 0.0)
+    monkeypatch.setattr(node.plain.cgroups, "mark", counted)
+    for look in range(10):
+        assert not node.watch.exempt(pods, RULES, look * LIST_AGAIN_S)
+    assert not looked
+    for controller in V1_CONTROLLERS:
+        shutil.rmtree(node.plain.folder(node.container(BATCH), controller), ignore_errors=True)
+    again = f"{node.layout.pod_group(BATCH)}/again"
+    node.plain.add(again)
+    node.process(again, 1002, INIT)
+    all_have_used(1.1)
+    assert node.watch.exempt(pods, RULES, 100.0) == {BATCH.uid}
+    assert looked

@@ -60,12 +60,30 @@ def test_a_pod_that_starts_again_and_again_has_one_budget_of_time() -> None:
     assert not any(kept[-16:])
 
 
+def test_a_pod_that_only_waits_keeps_its_whole_budget_of_time() -> None:
+    starts, booted_s = Starts(), 5000.0
+    for look in range(1000):
+        assert starts.exempt(seen(a=("waiting", 0.0)), RULES, booted_s + look)
+    begun_s = booted_s + 999
+    for spent_s in (0.0, 30.0, RULES.each_s - 0.5):
+        assert starts.exempt(seen(a=("starting", 0.0)), RULES, begun_s + spent_s)
+    assert not starts.exempt(seen(a=("starting", 0.0)), RULES, begun_s + RULES.each_s)
+
+
 def test_a_pod_that_works_while_it_claims_to_start_has_one_budget_of_cpu_time() -> None:
     starts = Starts()
     for t in range(9):
         assert starts.exempt(seen(a=("waiting", 1.2 * t)), RULES, t / 10)
     assert not starts.exempt(seen(a=("waiting", 10.8)), RULES, 1.0)
     assert not starts.exempt(seen(a=("starting", 10.8)), RULES, 1000.0), "time alone gives nothing back"
+
+
+@pytest.mark.parametrize(("used_s", "kept"), [(RULES.each_cpu_s - 0.1, True), (RULES.each_cpu_s, False)])
+def test_a_pod_has_its_whole_budget_of_cpu_time_and_no_more(used_s: float, kept: bool) -> None:
+    starts = Starts()
+    for cpu_s in (700.0, 700.0):
+        starts.exempt(seen(a=("waiting", cpu_s)), RULES, 5000.0)
+    assert bool(starts.exempt(seen(a=("waiting", 700.0 + used_s)), RULES, 5001.0)) is kept
 
 
 def test_what_a_pod_used_behind_all_others_is_not_counted() -> None:

@@ -18,6 +18,8 @@ POD = Pod(uid="b", name="b", qos="reclaimed_cores", kube_qos="BestEffort", conta
 GROUP = f"{HOME}/pod-b.slice"
 OFF = Problem(GROUP, "it has no CPU set: the cpuset controller is off")
 BELOW = Problem(f"{GROUP}/c.scope", "cpuset.cpus=0-1: No such device")
+BOOTED_S = 5000.0
+"""A monotonic clock does not begin with qrm."""
 
 
 def there(made: int = 1) -> Present:
@@ -27,15 +29,15 @@ def there(made: int = 1) -> Present:
 def test_a_problem_of_a_new_group_is_pending_for_its_tries_and_its_time_and_then_a_failure() -> None:
     young, pods = YoungGroups(), there()
     for attempt in range(TRIES):
-        assert young.judge((OFF, BELOW), pods, attempt * SPAN_S) == ((), (OFF, BELOW))
-    assert young.judge((OFF, BELOW), pods, TRIES * SPAN_S) == ((OFF, BELOW), ())
+        assert young.judge((OFF, BELOW), pods, BOOTED_S + attempt * SPAN_S) == ((), (OFF, BELOW))
+    assert young.judge((OFF, BELOW), pods, BOOTED_S + TRIES * SPAN_S) == ((OFF, BELOW), ())
 
 
 def test_many_passes_in_no_time_do_not_use_up_the_tries_nor_does_a_stall() -> None:
     young, pods = YoungGroups(), there()
     for _ in range(10 * TRIES):
-        assert young.judge((OFF,), pods, 0.0) == ((), (OFF,))
-    assert young.judge((OFF,), pods, SPAN_S) == ((OFF,), ())
+        assert young.judge((OFF,), pods, BOOTED_S) == ((), (OFF,))
+    assert young.judge((OFF,), pods, BOOTED_S + SPAN_S) == ((OFF,), ())
     stalled = YoungGroups()
     stalled.judge((OFF,), pods, 0.0)
     assert stalled.judge((OFF,), pods, 100 * SPAN_S) == ((), (OFF,))
@@ -47,6 +49,13 @@ def test_a_group_that_was_well_once_fails_at_once() -> None:
     assert young.judge((OFF,), pods, 1.0) == ((OFF,), ())
 
 
+def test_a_group_that_was_well_after_its_start_is_young_no_more() -> None:
+    young, pods = YoungGroups(), there()
+    assert young.judge((OFF,), pods, 0.0) == ((), (OFF,))
+    assert young.judge((), pods, 1.0) == ((), ())
+    assert young.judge((OFF,), pods, 2.0) == ((OFF,), ())
+
+
 def test_what_is_in_no_pods_group_fails_at_once() -> None:
     beside = Problem(f"{GROUP}-another", "Permission denied")
     above = Problem(HOME, "Permission denied")
@@ -55,9 +64,9 @@ def test_what_is_in_no_pods_group_fails_at_once() -> None:
 
 def test_a_group_that_is_made_anew_is_young_again_but_not_without_end() -> None:
     young = YoungGroups()
-    for made in range(MAKINGS):
-        assert young.judge((OFF,), there(made), float(made)) == ((), (OFF,))
-    assert young.judge((OFF,), there(MAKINGS), 9.0) == ((OFF,), ())
+    for attempt in range(MAKINGS * TRIES):
+        assert young.judge((OFF,), there(attempt // TRIES), BOOTED_S + attempt * SPAN_S) == ((), (OFF,))
+    assert young.judge((OFF,), there(MAKINGS), BOOTED_S + MAKINGS * TRIES * SPAN_S) == ((OFF,), ())
 
 
 def test_a_failure_stays_one_and_another_pod_of_the_name_begins_anew() -> None:

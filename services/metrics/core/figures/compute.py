@@ -2,9 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from services.metrics.core.figures.figure import Figure, OfferedFigures
+from services.metrics.core.figures.figure import Figure, Gauge, OfferedFigures
 from services.metrics.core.figures.results import SourceReading, SourceResult, TargetReading, TargetResult
-from services.metrics.core.figures.values import NUMBER, WANTED, Points, plausible
+from services.metrics.core.figures.values import MOST, NUMBER, WANTED, Points, plausible
 
 Offers = Mapping[str, OfferedFigures]
 """What each source offers for the kind of the target."""
@@ -63,6 +63,10 @@ def _with(
     raw = reading.raw
     values, points, rejected = dict(base.values), dict(base.points), base.rejected
     for figure in figures:
+        # Most figures: a whole number as it was read.
+        if type(figure) is Gauge and type(value := raw.get(figure.name)) is int and 0 <= value < MOST:
+            values[figure.name] = value
+            continue
         value, further, why = figure.compute(raw, now_s, past)
         if further:
             points |= further

@@ -11,6 +11,7 @@ from typing import ClassVar, NamedTuple, Protocol
 
 from services.metrics.core.figures.target import Kind
 from services.metrics.core.figures.values import (
+    MOST,
     CpuTicks,
     FigureOutcome,
     Point,
@@ -88,6 +89,16 @@ class Rate:
 
     def compute(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:
         """See `Figure`."""
+        value, known = raw.get(self.of), past.get(self.of)
+        # The usual counter: a whole number that did not go back, over a time that passed.
+        if type(value) is int and type(known) is Point and not self.alive and known.value <= value < MOST:
+            span_s = now_s - known.at_s
+            if span_s > 0:
+                return FigureOutcome((value - known.value) / span_s * self.scale, {self.of: Point(value, now_s)})
+        return self._judged(raw, now_s, past)
+
+    def _judged(self, raw: Raw, now_s: float, past: Points) -> FigureOutcome:
+        """The figure of a counter that is looked at from all sides."""
         now = point_of(raw, self.of, now_s)
         if now is None:
             return FigureOutcome(None, rejected=unreadable(raw, self.of))

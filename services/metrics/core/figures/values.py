@@ -22,7 +22,7 @@ NUMBER = (int, float)
 """For `isinstance`: the union `int | float` would be built anew for each figure of each pass."""
 
 WANTED = "a number of at least 0 within 64 bits"
-_MOST = 2**64
+MOST = 2**64
 
 
 class Point(NamedTuple):
@@ -52,13 +52,13 @@ class FigureOutcome(NamedTuple):
 
 def plausible(value: float) -> bool:
     """Whether a number can come from the kernel: at least 0, no infinity, within 64 bits."""
-    return 0 <= value < _MOST
+    return 0 <= value < MOST
 
 
 def point_of(raw: Raw, name: str, now_s: float) -> Point | None:
     """Return a raw value as a point; None if it is missing or not a plausible number."""
     value = raw.get(name)
-    return Point(value, now_s) if isinstance(value, NUMBER) and 0 <= value < _MOST else None
+    return Point(value, now_s) if isinstance(value, NUMBER) and 0 <= value < MOST else None
 
 
 def unreadable(raw: Raw, *names: str) -> str:

@@ -11,13 +11,17 @@ few of them, others each time. A whole pass ignores pauses.
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from hashlib import blake2b
 from typing import NamedTuple
 
 from services.metrics.core.figures.target import Kind, Target
 from services.metrics.core.figures.values import NUMBER, Raw
 
+STILL_TIMES = 2.0
+"""Factor to the longest age for a target that has not moved at all: nothing has run in it that could have changed a
+figure, but who wants a CPU and gets none looks the same."""
 _EARLIEST = 0.5
 """Spreads the targets over time: each has its own share of the longest age, at least this one."""
 
@@ -35,8 +39,8 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Gate:
-    """No figure gets older than `every_s`; a change of any of `moved` triggers a reading at once, and once more
-    after it.
+    """No figure gets older than `every_s`, or twice that while all of `moved` stand still to the last digit; a change
+    of any of them triggers a reading at once, and once more after it.
 
     While the target keeps moving it is read once per `pause_s`.
     """
@@ -49,10 +53,12 @@ class Gate:
     batch_pause_s: float = 0.0
     """The pause for containers of batch work, if it is longer: nobody sizes a pool by what they wait for."""
 
-    @property
-    def watches_jumps(self) -> bool:
-        """Whether any watched value may end a pause."""
-        return any(moved.jump < math.inf for moved in self.moved)
+    watches_jumps: bool = field(init=False, repr=False, compare=False)
+    """Whether any watched value may end a pause."""
+
+    def __post_init__(self) -> None:
+        """Look at the watched values once: it is asked for each container in each pass."""
+        object.__setattr__(self, "watches_jumps", any(moved.jump < math.inf for moved in self.moved))
 
     def of_batch(self) -> "Gate":
         """Return the gate for a container of batch work."""
@@ -62,7 +68,13 @@ class Gate:
         """Return the gate restricted to the values that other sources provide for the target."""
         if not self.stands_in_for or any(self.stands_in_for in raw for raw in told):
             return self
-        return replace(self, pause_s=0.0)
+        return without_pause(self)
+
+
+@lru_cache(maxsize=64)
+def without_pause(gate: Gate) -> Gate:
+    """Return the gate of a target that is read however often it moves."""
+    return replace(gate, pause_s=0.0)
 
 
 WORKED = Moved("cpu_usage_ns", 2e6)
@@ -97,12 +109,23 @@ def due(gate: Gate, last: LastRead, watched: Raw, now_s: float, turn: float) -> 
     """
     moving, jumped = _moved(gate, last.watched, watched)
     # `0 <=`: a clock that went back makes it due.
-    if last.first or jumped or not 0 <= now_s - last.at_s < gate.every_s * turn:
+    age_s, longest_s = now_s - last.at_s, gate.every_s * turn
+    if last.first or jumped or not 0 <= age_s < STILL_TIMES * longest_s:
+        return True, moving
+    if age_s >= longest_s and not stands_still(gate, last, watched):
         return True, moving
     # Once more after it stood still, so that the last figure is of rest and not of the way there.
     if last.moving:
         return now_s >= pause_ends_s(gate, last.at_s, turn), moving
     return moving, moving
+
+
+def stands_still(gate: Gate, last: LastRead, watched: Raw) -> bool:
+    """Whether no watched value has changed at all since a reading, and none was changing then; False where nothing is
+    watched."""
+    names = [moved.name for moved in gate.moved]
+    known = all(name in watched and last.watched.get(name) == watched[name] for name in names)
+    return bool(names) and known and not last.moving
 
 
 def pause_ends_s(gate: Gate, at_s: float, turn: float) -> float:

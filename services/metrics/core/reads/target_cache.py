@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from services.metrics.core.figures.results import SourceReading, TargetReading
 from services.metrics.core.figures.values import Raw
-from services.metrics.core.reads.gates import Gate, LastRead, due, pause_ends_s
+from services.metrics.core.reads.gates import STILL_TIMES, Gate, LastRead, due, pause_ends_s, stands_still
 
 GatedSources = Sequence[tuple[str, object, Gate]]
 """Name of a source, the source, and its gate."""
@@ -19,7 +19,7 @@ class TargetCache:
     identity: int
     turn: float
     _gated: dict[str, tuple[SourceReading, LastRead, float]] = field(default_factory=dict)
-    """By source: its last reading, what `due` needs to know of it, and the end of a pause that no jump can end."""
+    """By source: its last reading, what `due` needs to know of it, and until when it holds whatever moves."""
     _reading: TargetReading | None = None
     _valid: tuple[GatedSources, float] | None = None
     """For these sources, the time until which nothing is due unless something moves; None: not computed yet."""
@@ -30,10 +30,10 @@ class TargetCache:
         # Never read, or failed the last time: counts as moving.
         if known is None:
             return None, True
-        reading, last, pause_ends_at_s = known
-        # `due` would say the same, but hundreds of containers pause in every pass.
-        if gate.pause_s and last.at_s <= now_s < pause_ends_at_s:
-            return reading, True
+        reading, last, holds_until_s = known
+        # `due` would say the same, but it is hundreds of containers that pause, or are asked for what nothing moves.
+        if last.at_s <= now_s < holds_until_s and (gate.pause_s or not gate.moved):
+            return reading, bool(gate.moved)
         wanted, moving = due(gate, last, watched, now_s, self.turn)
         return None if wanted else reading, moving
 
@@ -41,8 +41,9 @@ class TargetCache:
         """Store what a source has just read, with what was watched then and whether that moved."""
         watched, moving = last
         read = LastRead(reading.at_s, watched, moving, first=name not in self._gated)
-        pauses = gate.pause_s and moving and not read.first and not gate.watches_jumps
-        self._gated[name] = (reading, read, self._holds_until_s(gate, read) if pauses else -math.inf)
+        holds = not gate.moved or (gate.pause_s and moving and not gate.watches_jumps)
+        until_s = self._holds_until_s(gate, read) if holds and not read.first else -math.inf
+        self._gated[name] = (reading, read, until_s)
 
     def forget(self, name: str) -> None:
         """Forget what a source had read that has failed now."""
@@ -51,6 +52,15 @@ class TargetCache:
     def store_whole(self, reading: TargetReading) -> None:
         """Store a whole reading."""
         self._reading, self._valid = reading, None
+
+    def held(self, always: Sequence[tuple[str, object]], gated: GatedSources, now_s: float) -> TargetReading | None:
+        """Return the stored reading of a target that stands still, if it has all that is read in every pass and nothing
+        else is due."""
+        last = self._reading
+        if last is None:
+            return None
+        known = {name: last.sources[name] for name, _ in always if name in last.sources}
+        return self.unchanged(known, gated, now_s) if len(known) == len(always) else None
 
     def unchanged(
         self, always: Mapping[str, SourceReading], gated: GatedSources, now_s: float
@@ -66,16 +76,21 @@ class TargetCache:
         # Reckoned here and not when it is stored: what moves never comes so far. The very same list in each pass, but
         # another in a whole one.
         if self._valid is None or self._valid[0] is not gated:
-            self._valid = (gated, min((self._ends_s(gate, name) for name, _, gate in gated), default=math.inf))
+            watched = {name: value for reading in always.values() for name, value in reading.raw.items()}
+            ends_s = (self._ends_s(gate, name, watched) for name, _, gate in gated)
+            self._valid = (gated, min(ends_s, default=math.inf))
         return last if now_s < self._valid[1] else None
 
-    def _ends_s(self, gate: Gate, name: str) -> float:
+    def _ends_s(self, gate: Gate, name: str, watched: Raw) -> float:
         """Return until when a source's reading holds if nothing moves any more; not at all if it was read for the
         first time or has failed."""
         known = self._gated.get(name)
         if known is None or known[1].first:
             return -math.inf
-        return self._holds_until_s(gate, known[1])
+        last = known[1]
+        if stands_still(gate, last, watched):
+            return last.at_s + STILL_TIMES * gate.every_s * self.turn
+        return self._holds_until_s(gate, last)
 
     def _holds_until_s(self, gate: Gate, last: LastRead) -> float:
         end_s = last.at_s + gate.every_s * self.turn

@@ -11,6 +11,7 @@ from services.qrm.adapters.kernel.machine import HostMachine
 from services.qrm.adapters.kernel.memory_use import memory_use
 from services.qrm.adapters.kernel.moved_quotas import MovedQuotas
 from services.qrm.adapters.kernel.pod_limits import PodLimits
+from services.qrm.adapters.kernel.pod_lists import PodLists
 from services.qrm.adapters.kernel.restore import give_back, restore_groups
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.adapters.resctrl.shares import CacheShares
@@ -79,6 +80,7 @@ class CgroupGroups:
         self._watch = ForeignWatch()
         self._verified: _Verified | None = None
         self._turns, self._named, self._young = Turns(), WantedGroups(self.layout), YoungGroups()
+        self._lists = PodLists(writer.cgroups, self.layout.homes)
         self._weighed: dict[str, bool] = {}
         """By reclaimed pod's group whether it was given kubelet's weight, where the kernel has it so."""
 
@@ -299,9 +301,9 @@ class CgroupGroups:
         # Either bounds the class: `memory.high` slows down what `memory.max` would kill.
         return min((int(limit) for limit in limits if limit is not None and limit != UNLIMITED), default=None)
 
-    def members(self) -> Members:
+    def members(self, now_s: float | None = None) -> Members:
         """See the port."""
-        return tuple(self._cgroups.inodes(home) for home in self.layout.homes)
+        return self._lists.members(now_s)
 
     def _migrations(self, arrangement: Arrangement, pods: Sequence[Pod]) -> Iterator[Write]:
         for pod in pods:

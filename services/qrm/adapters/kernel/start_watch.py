@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from services.qrm.adapters.kernel.pod_lists import LIST_AGAIN_S
 from services.qrm.core.starting import Holds, PodStart, StartRules, Starts, progress
 from services.qrm.core.turns import Turns
 from services.qrm.core.writes.classes import RECLAIMED
@@ -21,9 +22,6 @@ _RUNTIMES = ("runc", "crun", "youki")
 """How the names of the runtimes' own processes begin: runc's are `runc:[0:PARENT]` to `runc:[2:INIT]`."""
 _MOST_PROCESSES = 16
 """Most processes of a group that are read: while only the runtime's are there, they are few."""
-LIST_AGAIN_S = 2.0
-"""Seconds between two listings of a started pod's groups even if their number is the same, because one may have
-replaced another (docs/facts/linux-cgroups.md#how-many-groups-lie-in-a-group)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +47,8 @@ class StartWatch:
     _turns: Turns = field(default_factory=Turns)
     _pods: Sequence[Pod] = ()
     """Those of the last look."""
+    _worked: dict[str, float | None] = field(default_factory=dict)
+    """By home of started pods the CPU time of all below it at the last look; None: unknown."""
     _all_started: bool = False
     """Whether all reclaimed pods were found started: then no budget is used up."""
 
@@ -62,9 +62,14 @@ class StartWatch:
         """
         if self.layout.classes:
             return frozenset()
-        listed = set(self._turns.due(now_s, LIST_AGAIN_S))
         # A new list of pods may contain a restarting container.
         known, before = pods is self._pods, self._started
+        # What starts a container in a pod runs there: while no pod of its home has run, nothing has begun. Read first:
+        # what runs during this look is seen by the next one.
+        worked, self._worked = self._worked, self._worked_homes()
+        if known and self._all_started and None not in worked.values() and worked == self._worked:
+            return frozenset()
+        listed = set(self._turns.due(now_s, LIST_AGAIN_S))
         now = {uid: self._still(one, listed=not known or uid in listed) for uid, one in before.items()}
         self._started = {uid: one for uid, one in now.items() if one is not None}
         if known and self._all_started and None not in now.values():
@@ -76,7 +81,12 @@ class StartWatch:
         if self._started.keys() != before.keys():
             self._turns.begin(self._started, now_s, LIST_AGAIN_S)
         self._pods, self._all_started = pods, self._started.keys() == seen.keys()
+        homes = {one.top.rpartition("/")[0] for one in self._started.values()}
+        self._worked = self._worked if homes == self._worked.keys() else dict.fromkeys(homes)
         return self._starts.exempt(seen, rules, now_s)
+
+    def _worked_homes(self) -> dict[str, float | None]:
+        return {home: self._cpu_s(home) for home in self._worked}
 
     def _still(self, one: _Started, *, listed: bool) -> _Started | None:
         """Return a started pod as it is now; None if something may have begun in it."""

@@ -18,7 +18,9 @@ def admit(node: Node, pods: Sequence[Pod], arranged: Callable[[Node], Arrangemen
     new = {pod.key for pod in pods}
     lost = sorted(after.problems.keys() - before.problems.keys() - new)
     refused = {key: why for key, why in after.problems.items() if key in new}
-    if lost and not refused:
-        refused = dict.fromkeys(sorted(new), f"{', '.join(lost)} would lose the CPUs that it has; ask for less")
+    if lost:
+        # All of them, for they are started together; who cannot be placed is told that.
+        why = f"{', '.join(lost)} would lose the CPUs that it has; ask for less"
+        refused = dict.fromkeys(sorted(new), why) | refused
     own = {pod.key: str(after.owned[pod.uid].cpus) for pod in pods if pod.uid in after.owned}
     return AdmissionTold(refused=refused, cpus=own)

@@ -111,7 +111,7 @@ def _sizes_beside(owned: CpuSet, topology: Topology, advice: PoolAdvice, free: i
     if room < reclaim_size:
         whole = room - room % topology.threads_per_core  # no core half in one pool and half in another
         reclaim_size = max(0, whole or room)
-    return min(share_size, free), reclaim_size
+    return share_size, reclaim_size
 
 
 def place_floor(topology: Topology, reserve: CpuSet, cpus: int, owned: CpuSet = NO_CPUS) -> Placement:

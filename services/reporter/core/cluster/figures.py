@@ -33,9 +33,8 @@ from shared.contracts.sample import NodeSample, PodReading
 
 T = TypeVar("T")
 
-MOST_AGE_S = 60.0
-"""Greatest age of a published figure. A container at rest is not read for half a minute, and its last figures still
-hold."""
+MOST_AGE_S = 75.0
+"""Greatest age of a published figure. A container at rest is not read for a minute, and its last figures still hold."""
 
 
 def figure_fields(
