@@ -28,7 +28,9 @@ kill -TERM $up
 wait $up
 dpkg --listfiles sublet | grep -c '/usr/share/man/man1/sublet.*gz'
 dpkg --remove sublet
-rm -r /var/lib/sublet # the history of evictions, which a removal leaves
+test -f /etc/default/sublet # settings stay until a purge, as Debian has it
+dpkg --purge sublet
+rm -r /var/lib/sublet # the history of evictions, which stays in any case
 files | diff /tmp/before - || { echo "something is left"; exit 1; }
 echo removed without a trace
 """

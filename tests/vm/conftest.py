@@ -1,11 +1,14 @@
 """Boots of the emulated machine for tests, and at the end what was seen inside beside what the tutorial prints."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from guest.listings import PRINTED
 from rig.build import VM, Parts, build
 from rig.play import Told, play
+
+KERNEL_LIMIT_S = 1800.0
 
 Tell = Callable[..., Told]
 _told = pytest.StashKey[list[Told]]()
@@ -28,6 +31,19 @@ def tell(parts: Parts, tmp_path_factory: pytest.TempPathFactory, pytestconfig: p
         return told
 
     return one
+
+
+@pytest.fixture(scope="session")
+def met(tell: Tell) -> Callable[[str], dict[str, Any]]:
+    """What a part of the product has seen of the kernel, by its name; one machine for all of them."""
+    told = tell("kernel", KERNEL_LIMIT_S)
+
+    def seen(part: str) -> dict[str, Any]:
+        assert part in told.report, told.why()
+        found: dict[str, Any] = told.report[part]
+        return found
+
+    return seen
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

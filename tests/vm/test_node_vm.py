@@ -45,8 +45,8 @@ pytestmark = [pytest.mark.vm, pytest.mark.timeout(1800)]
 
 CHECKOUT = Path(__file__).parents[2]
 KEPT, PAGE = CHECKOUT / "out/kubernetes/quick-start-48.md", CHECKOUT / "docs/quick-start-transcript.md"
-NODES, PATIENCE = 2, 8.0
-"""Code runs six to ten times slower in the emulated machine."""
+NODES, AGENTS, PATIENCE = 2, 1, 8.0
+"""The node that is not emulated has no agent. Code runs six to ten times slower in the emulated machine."""
 QUIET_S, GRACE_S = 60.0, 120
 """An eviction that takes more than half as long again as the pod's grace is told as failed: here all takes its time."""
 # The tutorial's figures are those of young tenants, and an emulated machine may need long for its story.
@@ -118,12 +118,17 @@ def test_kubelet_is_ready_with_the_systemd_driver_on_cgroup_v2_and_48_cpus(node:
     assert found["nodeInfo"]["containerRuntimeVersion"].startswith("containerd://")
     said = node.guest.shell("cat /proc/1/comm; stat -fc %T /sys/fs/cgroup; ls -d /sys/fs/cgroup/kubepods*")
     assert said.split() == ["systemd", "cgroup2fs", "/sys/fs/cgroup/kubepods.slice"]
-    config = json.loads(node.kubectl("get", "--raw", f"/api/v1/nodes/{NODE}/proxy/configz"))["kubeletconfig"]
-    assert config["cgroupDriver"] == "systemd"
+    assert driver(node) == "systemd"
     cpus = node.guest.shell(
         "cat /sys/devices/system/node/node*/cpulist /sys/fs/cgroup/kubepods.slice/cpuset.cpus.effective"
     )
     assert cpus.split() == [*printed.NODE_CPUS, "0-47"]
+
+
+def driver(node: GuestCluster) -> str:
+    """By what kubelet makes its groups, as it says itself."""
+    config = json.loads(node.kubectl("get", "--raw", f"/api/v1/nodes/{NODE}/proxy/configz"))["kubeletconfig"]
+    return str(config["cgroupDriver"])
 
 
 @pytest.fixture(scope="module")
@@ -177,7 +182,7 @@ def test_when_the_pods_are_gone_it_offers_44k_again(walk: Walk) -> None:
 
 def test_above_five_times_the_offer_the_larger_pod_goes_and_below_ten_times_nobody(walk: Walk) -> None:
     walk.sublet.start(*LARGE)
-    configure(walk.sublet, (QUICK_START / "eviction-threshold.yaml").read_text(), "ec", nodes=NODES)
+    configure(walk.sublet, (QUICK_START / "eviction-threshold.yaml").read_text(), "ec", nodes=NODES, agents=AGENTS)
     with walk.sublet.load(BUSY, "stress", "-c", "40"):
         walk.wait_offer(printed.OFFERED_AT_PEAK, "over-commitment")
         walk.stays(QUIET_S, "over-commitment below ten times")
@@ -191,9 +196,15 @@ def test_where_memory_is_short_the_pod_that_uses_most_goes_and_the_node_is_taint
     walk.sublet.end(BUSY, SMALLER)
     walk.sublet.wait_offer(ROOM_MILLIS, 48_000, OFFER_LIMIT_S)  # it rises step by step
     walk.sublet.start(LARGE[1], LARGE[3])
-    configure(walk.sublet, (QUICK_START / "memory-thresholds.yaml").read_text(), "ec", nodes=NODES)
+    configure(walk.sublet, (QUICK_START / "memory-thresholds.yaml").read_text(), "ec", nodes=NODES, agents=AGENTS)
     free = int(walk.node.guest.shell("awk '/^MemFree/ {print $2}' /proc/meminfo")) * 1024
-    configure(walk.sublet, yaml.safe_dump_all(free_memory_threshold(free - MARGIN_MIB * MIB)), "aqc", nodes=NODES)
+    configure(
+        walk.sublet,
+        yaml.safe_dump_all(free_memory_threshold(free - MARGIN_MIB * MIB)),
+        "aqc",
+        nodes=NODES,
+        agents=AGENTS,
+    )
     walk.step()
     with walk.sublet.load(LARGER, "stress", "--vm", "1", "--vm-bytes", f"{BALLAST_MIB}M", "--vm-hang", "1000"):
         walk.wait_taint(0, "memory")
@@ -223,7 +234,7 @@ def pair(walk: Walk) -> Pair:
     third = quick_start_pod(RECLAIMED)
     third["metadata"]["name"] = "reclaimed-third-pod"
     pair = Pair(walk, SHARED, RECLAIMED, third)
-    pair.begin([quick_start_pod(SHARED), quick_start_pod(RECLAIMED)])
+    pair.begin(quick_start_pod(SHARED), quick_start_pod(RECLAIMED))
     return pair
 
 
@@ -251,4 +262,21 @@ def test_after_a_reboot_the_pods_run_again_with_their_sets_and_nobody_was_evicte
     pair.reboot()
     pair.is_well("rebooted")
     pair.end_third()
-    assert {name: life.uid for name, life in pair.running().items()} == {n: life.uid for n, life in before.items()}
+    assert pair.running()[SHARED].uid == before[SHARED].uid
+
+
+def test_with_the_driver_cgroupfs_offer_and_sets_are_the_same(pair: Pair) -> None:
+    pair.use_driver("cgroupfs")
+    pair.is_well("driver cgroupfs")
+    pair.end_third()
+    assert driver(pair.walk.node) == "cgroupfs"
+    assert pair.walk.node.guest.shell("ls -d /sys/fs/cgroup/kubepods*").split() == ["/sys/fs/cgroup/kubepods"]
+
+
+def test_on_cgroup_v1_with_the_driver_systemd_offer_and_sets_are_the_same(pair: Pair) -> None:
+    pair.use_cgroup_v1()
+    pair.is_well("cgroup v1, driver systemd")
+    pair.end_third()
+    assert driver(pair.walk.node) == "systemd"
+    said = pair.walk.node.guest.shell("stat -fc %T /sys/fs/cgroup; ls -d /sys/fs/cgroup/cpuset/kubepods*")
+    assert said.split() == ["tmpfs", "/sys/fs/cgroup/cpuset/kubepods.slice"]

@@ -16,7 +16,7 @@ from shared.core.cpus.cpuset import CpuSet
 
 pytestmark = [pytest.mark.vm, pytest.mark.timeout(2400)]
 
-TOPOLOGY_LIMIT_S, QUICKSTART_LIMIT_S = 120.0, 1500.0
+TOPOLOGY_LIMIT_S, QUICKSTART_LIMIT_S = 600.0, 1800.0
 TOPOLOGY = """
 cat /sys/devices/system/node/node*/cpulist
 cat /sys/devices/system/cpu/cpu*/topology/thread_siblings_list | sort -n | uniq

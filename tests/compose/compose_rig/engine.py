@@ -157,12 +157,14 @@ def prometheus_image(engine: Engine, cache: Path, base: str, say: Say) -> str:
     Raises:
         RigMissing: Debian cannot be had.
     """
-    image = f"sublet/prometheus:{base.rpartition(':')[2]}"
+    image = f"sublet/prometheus-tools:{base.rpartition(':')[2]}"
     if not engine.docker("images", "--quiet", image):
         say("making the image of Prometheus")
         with tempfile.TemporaryDirectory(prefix=".prometheus-", dir=cache) as place:
             unpack(["prometheus"], Path(place) / "package")
-            (Path(place) / "Dockerfile").write_text(f"FROM {base}\nCOPY package/usr/bin/prometheus /usr/bin/\n")
+            (Path(place) / "Dockerfile").write_text(
+                f"FROM {base}\nCOPY package/usr/bin/prometheus package/usr/bin/promtool /usr/bin/\n"
+            )
             engine.docker("build", "--quiet", "--tag", image, place)
     return image
 

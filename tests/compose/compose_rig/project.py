@@ -20,6 +20,7 @@ from shared.core.evictions.audit import LedgerEntry
 FOLDER = PROJECT / "deploy/compose"
 NAME = "sublet-test"
 RESTART_LIMIT_S = 60.0
+PORTS = ("NATS_PORT", "NATS_HTTP_PORT", "PROMETHEUS_PORT", "GRAFANA_PORT")
 _FILES = [str(FOLDER / "docker-compose.yaml"), str(HERE / "engine.yaml")]
 _CLIENT = str(HERE / "docker")
 _LABEL = f"label=com.docker.compose.project={NAME}"
@@ -36,7 +37,7 @@ def environment(engine: Engine, base: str) -> Mapping[str, str]:
     client = {"DOCKER_HOST": engine.address, "DOCKER_CONFIG": str(client_folder())}
     project = {"COMPOSE_PROJECT_NAME": NAME, "COMPOSE_REMOVE_ORPHANS": "1", "BASE": base, "SUBLET_IMAGE": "sublet:test"}
     project["BUILD_OPTIONS"] = "--network host"  # the engine has no bridge for builds
-    return client | project | {name: str(_free_port()) for name in ("NATS_PORT", "NATS_HTTP_PORT", "PROMETHEUS_PORT")}
+    return client | project | {name: str(_free_port()) for name in PORTS}
 
 
 @dataclass(frozen=True)
@@ -52,8 +53,8 @@ class Project:
 
     @classmethod
     def with_more(cls, engine: Engine, *, profile: str = "", env_file: str = "") -> "Project":
-        """The project with a profile, or with a file of its folder that chooses one."""
-        profiles, files = [profile] if profile else None, [".env", env_file] if env_file else None
+        """The project with a profile (or several, `a,b`), or with a file of its folder that chooses one."""
+        profiles, files = profile.split(",") if profile else None, [".env", env_file] if env_file else None
         more = DockerCompose(FOLDER, _FILES, docker_command_path=_CLIENT, profiles=profiles, env_file=files)
         return cls(engine, more)
 

@@ -1,7 +1,5 @@
 """Write-back throttling and io.cost on a real cgroup v2 kernel: set, repaired by another life, given back."""
 
-import json
-import sys
 from pathlib import Path
 
 from services.qrm.adapters.checkpoint.former_values import FormerValuesFile
@@ -11,7 +9,7 @@ from services.qrm.core.devices.disk_lines import CostModel, CostQos, DiskClassRu
 from services.qrm.former_values import FormerValues
 from shared.adapters.host.cgroup import Cgroups
 
-SHARE, STATE, CGROUPS = Path("/share"), Path("/run/state"), Path("/sys/fs/cgroup")
+STATE, CGROUPS = Path("/run/state"), Path("/sys/fs/cgroup")
 QOS = CostQos(ctrl="user", rpct=95.0, rlat_us=5000, wpct=90.5, wlat_us=7000, min=50.0, max=150.0)
 MODEL = CostModel("user", 3_000_000, 2000, 1000, 2_000_000, 1500, 500)
 BOTH = DiskRules(wbt=True, cost=True, classes={"nvme": DiskClassRules(0, QOS, MODEL)})
@@ -52,7 +50,7 @@ class World:
         (CGROUPS / name).write_text(f"{self.disk.number} {line}\n")
 
 
-def main() -> int:
+def report() -> dict[str, object]:
     """One life sets both, another repairs and gives them back; a disk that is throttled is named and left alone."""
     world = World()
     seen = {"before": world.seen(), "set": world.passes(BOTH)}
@@ -68,9 +66,4 @@ def main() -> int:
     world.write("io.cost.qos", "ctrl=auto rpct=50.00")
     world.write("io.cost.model", "ctrl=auto")
     seen["auto_with_figures"] = world.seen()
-    (SHARE / "out/report.json").write_text(json.dumps(seen))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return seen

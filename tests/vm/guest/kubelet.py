@@ -1,8 +1,6 @@
 """qrm on kubelet's groups, made here as kubelet and containerd make them, with both cgroup drivers, on cgroup v2."""
 
-import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,6 @@ from shared.core.cgroups.kubelet_layout import Driver, KubeletLayout
 from shared.core.cgroups.layout import above
 
 CGROUPS = Path("/sys/fs/cgroup")
-SHARE = Path("/share")
 HOST = Path("/")
 CONTROLLERS = "+cpuset +cpu +memory"
 BOUND = {"katalyst.kubewharf.io/memory_enhancement": '{"numa_binding": "true"}'}
@@ -137,12 +134,6 @@ def play(driver: Driver) -> dict[str, Any]:
         kubelet.close()
 
 
-def main() -> int:
+def report() -> dict[str, object]:
     """Both drivers."""
-    report = {"cgroupfs": play("cgroupfs"), "systemd": play("systemd")}
-    (SHARE / "out/report.json").write_text(json.dumps({"drivers": report}))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    return {"cgroupfs": play("cgroupfs"), "systemd": play("systemd")}

@@ -1,6 +1,5 @@
 """Offloading on a real kernel: page cache that nobody needs is given back, step by step; what is in use stays."""
 
-import json
 import subprocess
 import sys
 import time
@@ -12,7 +11,6 @@ from shared.adapters.host.cgroup import Cgroups
 
 MIB = 1 << 20
 CGROUPS = Path("/sys/fs/cgroup")
-SHARE = Path("/share")
 GROUP = "offload"
 CACHE_MIB, HELD_MIB, STEPS = 256, 64, 12
 RULES = OffloadRules(stride=0.25, most_bytes=64 * MIB, keep_bytes=32 * MIB, target_percent=10.0, refault_bytes_s=1e12)
@@ -26,7 +24,7 @@ sys.stdin.read()
 """
 
 
-def main() -> int:
+def report() -> dict[str, object]:
     """One process with cache and memory of its own; a number of steps; what was in use before and after."""
     (CGROUPS / "cgroup.subtree_control").write_text("+memory +cpuset")
     (CGROUPS / GROUP).mkdir()
@@ -43,16 +41,12 @@ def main() -> int:
         used.append(usage())
         time.sleep(0.1)
     alive = process.poll() is None
-    (SHARE / "out/report.json").write_text(json.dumps({"used": used, "steps": steps, "alive": alive}))
     process.kill()
     process.wait()
-    return 0
+    (CGROUPS / GROUP).rmdir()
+    return {"used": used, "steps": steps, "alive": alive}
 
 
 def usage() -> int:
     """Bytes in use by the group."""
     return int((CGROUPS / GROUP / "memory.current").read_text())
-
-
-if __name__ == "__main__":
-    sys.exit(main())

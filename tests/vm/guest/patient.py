@@ -4,9 +4,10 @@ Emulated code runs six to ten times slower than the processor below, and the ser
 """
 
 from sublet.cli import main
-from sublet.host import session
+from sublet.host import readiness, session
 
 session.READY_TIMEOUT_S *= 10
+readiness.HEALTHY_TIMEOUT_S *= 10
 
 if __name__ == "__main__":
     main()

@@ -29,7 +29,7 @@ HOME = Path("/etc/kubernetes")
 """What kubelet and kube-proxy are told lies there in the guest."""
 BESIDE = Site("beside", "10.213.4.2", "10.213.224.0/20")
 """The node that is not emulated: central and its hub would be as slow as the emulated one."""
-READY_LIMIT_S, KUBELET_START_LIMIT_S = 240.0, 120.0
+READY_LIMIT_S, KUBELET_START_LIMIT_S = 480.0, 120.0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,6 @@
 """What befalls a node while a tenant and a batch pod run on it, and how to tell that all is well again."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,10 @@ from node_rig.walk import Walk
 UNIT_LIMIT_S, NODE_LIMIT_S = 120.0, 600.0
 SWAP = "/var/lib/containerd/swap"
 SWAP_MIB = 256
+CGROUP_V1 = "/etc/rig-cgroup-v1"
+"""Where it is, the node's first program mounts cgroup v1 before systemd looks."""
+REJECTED = "OutOf"
+"""How the reasons begin for which kubelet rejects a pod that does not fit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +37,14 @@ class Pair:
     shared: str
     reclaimed: str
     third: Mapping[str, Any]
+    documents: tuple[Mapping[str, Any], ...] = ()
+    """The two as they were started."""
     evicted: frozenset[str] = frozenset()
     """What was told of evictions before anything befell the node."""
 
-    def begin(self, documents: Sequence[Mapping[str, Any]]) -> None:
+    def begin(self, *documents: Mapping[str, Any]) -> None:
         """Start the two on an empty node."""
-        sublet = self.walk.sublet
+        self.documents, sublet = documents, self.walk.sublet
         if there := sublet.pods():
             sublet.end(*there)
         sublet.start(*documents)
@@ -61,11 +67,23 @@ class Pair:
         until(lambda: self._process(unit) not in {before, "0"}, UNIT_LIMIT_S, f"another process of {unit}")
 
     def reboot(self) -> None:
-        """Boot the node anew, and wait until kubelet tells it."""
+        """Boot the node anew, and wait until both pods run again: the shared one is the same pod.
+
+        At a boot kubelet sets extended resources to 0 and rejects pods that ask for some, before an agent of any kind
+        can run. A rejected pod is made anew, as its controller does.
+        """
         before, lives = self._boot(), self.running()
         self.walk.node.guest.reboot()
         until(lambda: self._boot() != before, NODE_LIMIT_S, f"another boot of {NODE}")
-        until(lambda: self._all_started_after(lives), NODE_LIMIT_S, "both pods running again")
+        until(lambda: self._runs_anew(self.shared, lives), NODE_LIMIT_S, f"{self.shared} running again")
+        until(
+            lambda: self._rejected() or self._runs_anew(self.reclaimed, lives),
+            NODE_LIMIT_S,
+            f"{self.reclaimed} running again or rejected",
+        )
+        if self._rejected():
+            self.walk.sublet.end(self.reclaimed)
+            self.walk.sublet.start(*(one for one in self.documents if one["metadata"]["name"] == self.reclaimed))
 
     def turn_swap_on(self) -> None:
         """Give the node swap, of which kubelet lets pods have some."""
@@ -77,6 +95,24 @@ class Pair:
             f"sed -i 's/^{{/{limited}/' /etc/kubernetes/kubelet.json; systemctl restart kubelet",
         )
         self.walk.node.guest.shell("\n".join(lines), limit_s=UNIT_LIMIT_S)
+
+    def use_driver(self, name: str) -> None:
+        """Tell kubelet and containerd of a cgroup driver, and boot anew: no pod has groups of both then."""
+        words = {
+            "/etc/kubernetes/kubelet.json": ('"cgroupDriver": "[a-z]*"', f'"cgroupDriver": "{name}"'),
+            "/etc/containerd/config.toml": (
+                "SystemdCgroup = [a-z]*",
+                f"SystemdCgroup = {str(name == 'systemd').lower()}",
+            ),
+        }
+        lines = (f"sed -i 's/{old}/{new}/' {file}; grep -q '{new}' {file}" for file, (old, new) in words.items())
+        self.walk.node.guest.shell("\n".join(("set -e", *lines)))
+        self.reboot()
+
+    def use_cgroup_v1(self) -> None:
+        """Boot anew with the older hierarchy and the driver `systemd`."""
+        self.walk.node.guest.shell(f"touch {CGROUP_V1}")
+        self.use_driver("systemd")
 
     def is_well(self, step: str) -> None:
         """Wait until the node takes a pod and gives it its CPUs, and holds offer and sets to the text.
@@ -99,9 +135,14 @@ class Pair:
         for name, cpus in ((self.shared, printed.SHARE_6), (self.reclaimed, printed.RECLAIM_42)):
             self.walk.wait_cpus(name, cpus, step)
 
-    def _all_started_after(self, before: Mapping[str, Running]) -> bool:
-        now = self.running()
-        return all(now[name].container not in {"", life.container} for name, life in before.items())
+    def _runs_anew(self, name: str, before: Mapping[str, Running]) -> bool:
+        # One that is rejected, or not looked at yet, has no statuses of containers.
+        statuses = self.walk.node.get("pod", name)["status"].get("containerStatuses", [])
+        return any(one.get("containerID", "") not in {"", before[name].container} for one in statuses)
+
+    def _rejected(self) -> bool:
+        status = self.walk.node.get("pod", self.reclaimed)["status"]
+        return status["phase"] == "Failed" and str(status.get("reason", "")).startswith(REJECTED)
 
     def _evictions(self) -> frozenset[str]:
         """The lines of Events of evictions, without their age, which is the second word."""

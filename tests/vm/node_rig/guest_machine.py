@@ -12,7 +12,7 @@ from rig.machine import KERNEL_ARGUMENTS, Machine
 from rig.packages import RigMissing
 
 from node_rig.network import GUEST_IP, TAP, Inside
-from node_rig.root import SHELL_PORT, Disks
+from node_rig.root import FIRST, SHELL_PORT, Disks
 
 TUTORIALS = Machine(node_memory_mib=97_242)
 """As the tutorial's: its memory is what the kernel leaves of this. The host gives only what is touched."""
@@ -23,7 +23,7 @@ REBOOT_LIMIT_S = 300.0
 _MAC = "52:54:00:00:00:03"
 _POLL_S = 0.5
 _CONNECT_LIMIT_S = 5.0
-_KERNEL = KERNEL_ARGUMENTS.replace("init=/sbin/rig-init", "init=/lib/systemd/systemd systemd.show_status=false")
+_KERNEL = KERNEL_ARGUMENTS.replace("init=/sbin/rig-init cgroup_no_v1=all", f"init={FIRST} systemd.show_status=false")
 _STATUS = "rig-status:"
 
 

@@ -19,6 +19,8 @@ from rig_parts import Say, fresh, until
 from node_rig.network import GUEST_IP, OUTSIDE_IP, PREFIX
 
 SHELL_PORT = 9999
+FIRST = "/usr/local/sbin/rig-first"
+"""The program that the kernel starts, which hands over to systemd."""
 FILES = Path(__file__).parent / "guest"
 INCLUDE = ("systemd", "dbus", "kmod", "iproute2", "iptables", "procps", "stress",
            "containerd", "runc", "containernetworking-plugins")  # fmt: skip
@@ -94,6 +96,7 @@ def _fill(tree: Path, parts: Parts, programs: Mapping[str, Path], pause: Image) 
     open_words = {"address": f"{GUEST_IP}/{PREFIX}", "gateway": OUTSIDE_IP, "port": str(SHELL_PORT), "node": NODE,
                   "ip": GUEST_IP, "pods": POD_NETWORK, "pause": pause.name}  # fmt: skip
     places = {
+        "first.sh": tree / FIRST.removeprefix("/"),
         "setup.sh": tree / "usr/local/sbin/rig-setup",
         "containerd.toml": tree / "etc/containerd/config.toml",
         "system.conf": tree / "etc/systemd/system.conf",
@@ -105,7 +108,8 @@ def _fill(tree: Path, parts: Parts, programs: Mapping[str, Path], pause: Image) 
         target = places.get(source.name, tree / UNITS / source.name)
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
-    places["setup.sh"].chmod(0o755)
+    for script in ("first.sh", "setup.sh"):
+        places[script].chmod(0o755)
     for unit, wanted_by in ENABLED.items():
         folder = tree / UNITS / wanted_by
         folder.mkdir(exist_ok=True)

@@ -74,8 +74,11 @@ class Walk:
     def of_group(self, name: str, file: str) -> str:
         """What a file of the cgroup of a pod's container says."""
         (container,) = self.node.get("pod", name)["status"]["containerStatuses"]
-        scope = f"cri-containerd-{container['containerID'].removeprefix('containerd://')}.scope"
-        return self.node.guest.shell(f"cat $(find /sys/fs/cgroup/kubepods.slice -type d -name {scope})/{file}").strip()
+        own = container["containerID"].removeprefix("containerd://")  # a scope is called after it, or a plain group
+        groups = (
+            f"find /sys/fs/cgroup -type d -path '*/kubepods*' -name '*{own}*' -exec test -e '{{}}/{file}' ';' -print"
+        )
+        return self.node.guest.shell(f"cat $({groups})/{file}").strip()
 
     def wait_taint(self, which: int, step: str) -> None:
         """Wait for the taint that the tutorial prints of the CustomNodeResource, in its order."""

@@ -14,7 +14,7 @@ _INTERRUPTS = ((0, 2, 0), (5, 5, 13), (9, 9, 13), (10, 10, 13), (11, 11, 13))  #
 _REMOTE_DISTANCE = 21
 
 KERNEL_ARGUMENTS = (
-    "console=ttyS0 quiet root=/dev/nvme0n1 rw init=/sbin/rig-init psi=1 acpi_apic_instance=2 cgroup_no_v1=all "
+    "console=ttyS0 quiet root=/dev/nvme0n1 rw init=/sbin/rig-init cgroup_no_v1=all psi=1 acpi_apic_instance=2 "
     # calibration, mitigations and watchdogs cost an emulated CPU more than all else that it does while idle
     "mitigations=off tsc=reliable lpj=10000000 nowatchdog rcupdate.rcu_cpu_stall_suppress=1 numa_balancing=disable "
     "audit=0 apparmor=0 panic=-1"
