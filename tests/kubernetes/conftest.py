@@ -1,4 +1,4 @@
-"""Three real nodes as a fixture, for the modules that need more than the cluster's first one."""
+"""Fixtures of several modules: a cluster that has the kinds; three real nodes for what needs more than one."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from kube_rig.cluster import Cluster
     from many_nodes import ManyNodes
 
+CRDS = Path(__file__).parents[2] / "deploy/k8s/crds"
 KEPT = Path(__file__).parents[2] / "out/kubernetes"
 HASTE = {
     "settings": {
@@ -17,6 +18,18 @@ HASTE = {
         "advisor": {"policy_budget_ms": 5000},  # three agents share this machine's CPUs, and others use them, too
     }
 }
+
+
+@pytest.fixture(scope="module")
+def kinds(cluster: "Cluster") -> "Iterator[Cluster]":
+    """A cluster that has the kinds; where somebody has installed them before, they stay."""
+    there = bool(cluster.get("crd")["items"])
+    # As docs/kubernetes.md has it for an upgrade: kinds that Helm made are Helm's.
+    cluster.kubectl("apply", "--server-side", "--force-conflicts", "--kustomize", str(CRDS))
+    cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
+    yield cluster
+    if not there:
+        cluster.kubectl("delete", "--kustomize", str(CRDS))
 
 
 @pytest.fixture(scope="module")

@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from kube_rig.node import Node
@@ -176,20 +177,17 @@ class ManyNodes:
         code, found = self.sublet.cluster.request("GET", KCNRS)
         return {one["metadata"]["name"]: one for one in found["items"]} if code == 200 else {}
 
-    def offers_millis(self) -> dict[str, int | None]:
-        """Reclaimed milli-cores by node, as the CustomNodeResources tell them."""
-        return {name: _offer_millis(one) for name, one in self.resources().items()}
+    def offers_millis(self) -> dict[str, int]:
+        """Reclaimed milli-cores by node, as the CustomNodeResources tell them, of nodes that do."""
+        told = {name: _offer_millis(one) for name, one in self.resources().items()}
+        return {name: offer for name, offer in told.items() if offer is not None}
 
     def is_covered(self) -> bool:
         """Whether no node offers more than the kernel grants to its batch pods now."""
-        return all(offer <= granted for offer, granted in self.offered_and_granted().values())
-
-    def offered_and_granted(self) -> dict[str, tuple[int, int]]:
-        """By node, what it offers and then what the kernel grants; where there are an offer and batch pods."""
         pods, offers = self.pods(BATCH), self.offers_millis()
         granted = {node.site.name: self.granted_millis(node, pods) for node in self.nodes}
-        both = {name: (offers.get(name), millis) for name, millis in granted.items()}
-        return {name: (one, other) for name, (one, other) in both.items() if one is not None and other is not None}
+        both = [(offer, granted.get(name)) for name, offer in offers.items()]
+        return all(millis is None or offer <= millis for offer, millis in both)
 
     def versions(self) -> dict[str, str]:
         """Which version the agent of each node says that it has."""
@@ -215,26 +213,40 @@ class ManyNodes:
 
     def granted_millis(self, node: Node, pods: list[Document]) -> int | None:
         """The CPUs in the sets of the node's batch pods, times 1000, as the kernel has them; None: no such pod runs."""
-        uids = {pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") == node.site.name}
-        texts = [
-            (group / "cpuset.cpus").read_text()
-            for uid in uids
-            for group in node.isolation.groups.find(f"kubepods/**/pod{uid}/*")
-            if (group / "cpuset.cpus").exists()
-        ]
-        return min((1000 * len(CpuSet.parse(text)) for text in texts if text.strip()), default=None)
+        return _granted_millis(_sets_of(node, pods))
 
     @contextmanager
     def watched(self) -> Iterator[OfferWatch]:
-        """Compare offers with what is applied, time and again, until the block ends."""
-        watch = OfferWatch(self.offered_and_granted)
-        with ThreadPoolExecutor(1) as pool:
-            looking = pool.submit(watch.run)
+        """Compare offers with what is applied, time and again, until the block ends; the batch pods stay the same."""
+        pods = self.pods(BATCH)
+        sets = {node.site.name: _sets_of(node, pods) for node in self.nodes}
+
+        def granted() -> dict[str, int]:
+            now = {name: _granted_millis(paths) for name, paths in sets.items()}
+            return {name: millis for name, millis in now.items() if millis is not None}
+
+        watch = OfferWatch(self.offers_millis, granted)
+        with ThreadPoolExecutor(2) as pool:
+            looking = [pool.submit(watch.run), pool.submit(watch.run_granted)]
             try:
                 yield watch
             finally:
                 watch.ended.set()
-            looking.result()
+            for one in looking:
+                one.result()
+
+
+def _sets_of(node: Node, pods: list[Document]) -> list[Path]:
+    """The sets of the containers of these pods that are on the node."""
+    uids = {pod["metadata"]["uid"] for pod in pods if pod["spec"].get("nodeName") == node.site.name}
+    groups = node.isolation.groups
+    found = [group / "cpuset.cpus" for uid in uids for group in groups.find(f"kubepods/**/pod{uid}/*")]
+    return [path for path in found if path.exists()]
+
+
+def _granted_millis(sets: list[Path]) -> int | None:
+    texts = [path.read_text() for path in sets if path.exists()]
+    return min((1000 * len(CpuSet.parse(text)) for text in texts if text.strip()), default=None)
 
 
 def _group_of(node: Node, pod: Mapping[str, Any]) -> str:

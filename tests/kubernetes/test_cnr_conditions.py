@@ -6,7 +6,7 @@ The Nodes here have no kubelet: the test renews their leases, is their agents' p
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -48,7 +48,6 @@ from shared.wire import Wire
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
-CRDS = Path(__file__).parents[2] / "deploy/k8s/crds"
 QUICK_START = Path(__file__).parent / "quick_start"
 PREFIX, HAND = "conditions-", "test"
 NAMES = tuple(f"{PREFIX}{letter}" for letter in "abcde")
@@ -63,17 +62,11 @@ SETTINGS = {
 
 
 @pytest.fixture(scope="module")
-def kinds(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster that has the kinds; where somebody has installed them before, they stay. Its central is the test's."""
-    deployed = {one["metadata"]["name"] for one in cluster.get("deployments", "--all-namespaces")["items"]}
+def judged_alone(kinds: Cluster) -> Cluster:
+    """A cluster whose central is this test's."""
+    deployed = {one["metadata"]["name"] for one in kinds.get("deployments", "--all-namespaces")["items"]}
     assert "sublet-central" not in deployed, "another central would judge the Nodes of this test: uninstall it first"
-    there = bool(cluster.get("crd")["items"])
-    if not there:
-        cluster.kubectl("apply", "--server-side", "--kustomize", str(CRDS))
-        cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
-    yield cluster
-    if not there:
-        cluster.kubectl("delete", "--kustomize", str(CRDS))
+    return kinds
 
 
 class OwnNodes(KubeObjects):
@@ -131,7 +124,7 @@ class Scene:
             spec = {"holderIdentity": name, "renewTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")}
             lease = {**LEASES.head, "metadata": {"name": name}, "spec": {"leaseDurationSeconds": 40, **spec}}
             await self.kube.apply(LEASES.path(name, NODE_LEASES), lease, manager=HAND)
-            await asyncio.sleep(2)
+            await self.clock.sleep(2)
 
     async def beat(self, name: str) -> None:
         """An agent that is well, while it is not silent."""
@@ -140,7 +133,7 @@ class Scene:
             if name not in self.silent:
                 health = ServiceHealth(service="qrm", ok=True)
                 await wire.publish(wire.stamp(Readiness, ready=True, services=(health,)))
-            await asyncio.sleep(0.5)
+            await self.clock.sleep(0.5)
 
     def lead(self) -> CentralApp:
         """Start a central over these nodes."""
@@ -193,8 +186,8 @@ class Scene:
 
 
 @pytest.fixture
-async def scene(kinds: Cluster) -> AsyncIterator[Scene]:
-    scene = Scene(kinds.admin)
+async def scene(judged_alone: Cluster) -> AsyncIterator[Scene]:
+    scene = Scene(judged_alone.admin)
     try:
         yield scene
     finally:
@@ -319,7 +312,7 @@ async def test_a_reporter_that_is_only_cut_off_from_the_bus_never_offers_what_is
         while True:
             await reporter.write(offer(cut, 4000 + writes % 2))
             writes += 1
-            await asyncio.sleep(0.02)
+            await scene.clock.sleep(0.02)
 
     scene.start(write_all_the_time())
     scene.silent.add(cut)

@@ -11,22 +11,9 @@ from kube_rig.cluster import Cluster, CommandError
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
-CRDS = Path(__file__).parents[2] / "deploy/k8s/crds"
 QUICK_START = Path(__file__).parent / "quick_start"
 NODE_API, CONFIG_API = "node.katalyst.kubewharf.io/v1alpha1", "config.katalyst.kubewharf.io/v1alpha1"
 Document = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def kinds(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster that has the kinds; where somebody has installed them before, they stay."""
-    there = bool(cluster.get("crd")["items"])
-    # As docs/kubernetes.md has it for an upgrade: kinds that Helm made are Helm's.
-    cluster.kubectl("apply", "--server-side", "--force-conflicts", "--kustomize", str(CRDS))
-    cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
-    yield cluster
-    if not there:
-        cluster.kubectl("delete", "--kustomize", str(CRDS))
 
 
 def tried(cluster: Cluster, *objects: Document) -> str:

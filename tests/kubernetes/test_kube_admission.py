@@ -9,6 +9,7 @@ import pytest
 from kube_agents import bound, patched
 from kube_cluster import IN_FORCE_LIMIT_S, SYSTEM, allowed, tried
 from kube_rig.cluster import Cluster, CommandError
+from kube_rig.programs import SPEAKS_FOR_A_POD
 from rig_parts import until
 
 from services.reporter.core.node_metric.writer_turn import last_writers
@@ -94,7 +95,11 @@ BAD = [
         f"this one also for cpu and memory; write {NEW}millicpu (1 CPU is 1000, or 1k)",
     ),
     (pod("reclaimed_cores", asks=RECLAIMED, first={"cpu": "1"}), "this one also for cpu; write"),
-    (speaking_for_all(pod("reclaimed_cores", asks=RECLAIMED), NATIVE), "this one also for cpu and memory; write"),
+    *(
+        [(speaking_for_all(pod("reclaimed_cores", asks=RECLAIMED), NATIVE), "this one also for cpu and memory; write")]
+        if SPEAKS_FOR_A_POD
+        else []
+    ),
     (pod("reclaimed_cores"), f"for each container how much it takes, main does not; write {NEW}millicpu"),
     (pod("reclaimed_cores", asks={f"{NEW}memory": "1Gi"}), "main does not; write"),
     (pod("reclaimed_cores", asks=RECLAIMED | {f"{NEW}memory": "0"}), "main does not; write"),

@@ -96,11 +96,45 @@ def test_helm_finds_nothing_to_say(cluster: Cluster) -> None:
     assert "0 chart(s) failed" in cluster.helm("lint", "--strict", str(CHART), "--kube-version", render.KUBE_VERSION)
 
 
+def containers_of(document: Document) -> list[Document]:
+    """Of the pods that an object makes."""
+    spec = document.get("spec", {}).get("template", document).get("spec", {})
+    return [*spec.get("initContainers", ()), *spec.get("containers", ())]
+
+
+EACH_HALF = "image.name=all,image.node.name=node,image.central.name=central"
+DIGEST = f"sha256:{'0' * 64}"
+
+
+@pytest.mark.parametrize(
+    ("values", "node", "central"),
+    [
+        ("image.name=all", "all:9", "all:9"),
+        ("image.name=all,image.node.name=node", "node:9", "all:9"),
+        (EACH_HALF, "node:9", "central:9"),
+        (f"{EACH_HALF},image.digest={DIGEST}", "node:9", "central:9"),
+        (f"{EACH_HALF},image.central.digest={DIGEST}", "node:9", f"central@{DIGEST}"),
+    ],
+)
+def test_each_half_has_its_image_and_the_bus_a_nodes(cluster: Cluster, values: str, node: str, central: str) -> None:
+    parts = "profiles.enabled=true,scheduling.enabled=true,metricsApi.enabled=true,page.enabled=true"
+    words = ("--set", parts, "--set", values, "--set-string", "image.tag=9")
+    found = by_name(helm_template(cluster, *words))
+    assert found
+    for (kind, _, name), document in found.items():
+        for one in containers_of(document):
+            if "kube-scheduler" not in one["image"]:
+                wanted = node if kind == "DaemonSet" or one["name"] == "bus" else central
+                assert (name, one["name"], one["image"]) == (name, one["name"], wanted)
+
+
 BAD = [
     ("bus.replicas=2", "bus.replicas"),
     ("central.replicas=0", "central.replicas"),
     ("image.tagg=1", "tagg"),
     ("image.digest=sha256:12", "image.digest"),
+    (f"image.node.digest={DIGEST}", "image.node"),
+    ("image.central.tag=1", "image.central"),
     ("image.pullPolicy=Sometimes", "image.pullPolicy"),
     ("node.logLevel=loud", "node.logLevel"),
     ("node.stateDir=here", "node.stateDir"),

@@ -130,7 +130,7 @@ def test_the_switch_of_a_pool_of_nodes_makes_it_so(sublet: Product, cluster: Clu
     for document in switch("enforce"):
         cluster.apply(document)
     cluster.kubectl("label", "node", NODE, "pool=tried", "--overwrite")
-    cluster.kubectl("wait", "pod", BATCH, "--for=delete", f"--timeout={EVICTED_LIMIT_S:.0f}s")
+    cluster.wait_gone(f"pod/{BATCH}")
     until(lambda: (sublet.offer_millis() or 0) > 0, EVICTED_LIMIT_S, "an offer")
 
 

@@ -7,7 +7,7 @@ Played are the node and its kubelet; the recommendation is written by hand.
 import asyncio
 import contextlib
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +16,7 @@ from central_rig import central_on
 from kube_rig.cluster import Cluster
 from kube_rig.programs import RESIZES_IN_PLACE
 from paper_node import PaperNode, make_namespace, remove_namespace
+from until_met import until_found
 
 from services.central.core.clock_bounds.autoscaler import AUTOSCALERS, STATUS
 from services.central.core.clock_bounds.schedule import SCHEDULE
@@ -37,7 +38,6 @@ from shared.wire import Wire
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
 
-CRDS = Path(__file__).parents[2] / "deploy/k8s/crds"
 NAMESPACE, HAND, NODE = "profiles-story", "test", "profiles-story"
 LOOK_S, PATIENCE_S = 0.1, 50.0
 ON = {"enabled": True}
@@ -47,18 +47,6 @@ SETTINGS = {"probe_s": 1, "kubernetes": {"lease": LEASE, "agent_labels": "profil
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 AT_ONCE = {"gracePeriodSeconds": 0}
 TARGET = {"apiVersion": "apps/v1", "kind": "Deployment", "name": "web"}
-
-
-@pytest.fixture(scope="module")
-def kinds(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster that has the kinds; where somebody has installed them before, they stay."""
-    there = bool(cluster.get("crd")["items"])
-    if not there:
-        cluster.kubectl("apply", "--server-side", "--kustomize", str(CRDS))
-        cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
-    yield cluster
-    if not there:
-        cluster.kubectl("delete", "--kustomize", str(CRDS))
 
 
 class OneNamespace(KubeObjects):
@@ -167,18 +155,8 @@ async def scene(kinds: Cluster) -> AsyncIterator[ProfileScene]:
 
 
 async def until(look: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool]) -> Any:
-    """Look until it holds; what was seen last is told where it never does."""
-    found: Any = None
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while True:
-                with contextlib.suppress(SubletError):
-                    found = await look()
-                    if holds(found):
-                        return found
-                await asyncio.sleep(LOOK_S)
-    except TimeoutError:
-        raise AssertionError(f"not within {PATIENCE_S:g} s; last seen: {found}") from None
+    """What is found once it holds."""
+    return await until_found(look, holds, PATIENCE_S, not_yet=(SubletError,))
 
 
 def bounds(autoscaler: Document) -> tuple[int, int]:

@@ -125,7 +125,7 @@ def test_who_takes_more_is_killed_in_his_own_container_and_starts_anew_with_the_
 def test_the_limits_outlive_a_kubelet_that_starts_anew(sublet: Product, cluster: Cluster) -> None:
     cluster.node.kubelet.kill()
     cluster.node.kubelet.start()
-    cluster.kubectl("wait", "pod", BATCH, "--for=condition=Ready", f"--timeout={BACK_LIMIT_S:.0f}s")
+    cluster.wait_ready(BATCH, BACK_LIMIT_S)
     wait_limited(cluster, SEEN_LIMIT_S)
 
 

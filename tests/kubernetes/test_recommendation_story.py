@@ -6,9 +6,8 @@ Played is what the node says of the pods' use, six minutes of it at once; centra
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,6 +16,7 @@ from kube_rig.cluster import Cluster
 from kube_rig.node import NODE
 from kube_rig.programs import RESIZES_IN_PLACE
 from paper_node import make_namespace, remove_namespace
+from until_met import until_found
 
 from services.central.adapters.recommendation.recommend_objects import USAGE_CHECKPOINTS
 from services.central.core.recommendation.objects.resource_recommend import APPLY, IN_PLACE, RESOURCE_RECOMMENDS
@@ -36,9 +36,8 @@ from shared.wire import Wire
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(180)]
 
-CRDS = Path(__file__).parents[2] / "deploy/k8s/crds"
 SPACE, HAND, NAME = "recommendation-story", "test", "web"
-LOOK_S, PATIENCE_S = 0.2, 60.0
+PATIENCE_S = 60.0
 LEASE = {"name": "recommendation-story", "namespace": "default", "lease_s": 5, "renew_s": 3, "retry_s": 0.5}
 RECOMMENDATION = {"enabled": True, "min_history_s": 240, "checkpoint_s": 2, "pass_s": 1, "resizes_per_minute": 600}
 SETTINGS = {
@@ -47,18 +46,6 @@ SETTINGS = {
 }
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{SPACE}/deployments"
 USED_CORES, USED_BYTES = 0.05, 40 << 20
-
-
-@pytest.fixture(scope="module")
-def kinds(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster that has the kinds; where somebody has installed them before, they stay."""
-    there = bool(cluster.get("crd")["items"])
-    if not there:
-        cluster.kubectl("apply", "--server-side", "--kustomize", str(CRDS))
-        cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
-    yield cluster
-    if not there:
-        cluster.kubectl("delete", "--kustomize", str(CRDS))
 
 
 class WebScene:
@@ -152,15 +139,8 @@ async def nothing() -> None:
 
 
 async def until(look: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool]) -> Any:
-    """Look until it holds; what was seen last is told where it never does."""
-    found: Any = None
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not holds(found := await look()):
-                await asyncio.sleep(LOOK_S)
-    except TimeoutError:
-        raise AssertionError(f"not within {PATIENCE_S:g} s; last seen: {found}") from None
-    return found
+    """What is found once it holds."""
+    return await until_found(look, holds, PATIENCE_S)
 
 
 @pytest.fixture

@@ -90,7 +90,7 @@ def make_pod(cluster: Cluster) -> Iterator[MakePod]:
             }
         )
         made.append(cluster.get("pod", name))
-        cluster.kubectl("wait", "pod", name, "--for=condition=Ready", f"--timeout={POD_LIMIT_S:.0f}s")
+        cluster.wait_ready(name, POD_LIMIT_S)
         return cluster.get("pod", name)
 
     yield make

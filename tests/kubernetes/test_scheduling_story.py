@@ -10,7 +10,7 @@ import json
 import subprocess
 import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -37,7 +37,6 @@ from shared.fakes.memory_bus import MemoryBus
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
 
-CRDS = Path(__file__).parents[2] / "deploy/k8s/crds"
 NAMESPACE, LABEL, HAND, PROFILE = "scheduling-story", "scheduling-story", "test", "sublet-spread"
 NAMES = ("story-a", "story-b", "story-c")
 CPU_MILLIS, SHOWN_MILLIS, POD_MILLIS = 200_000, 100_000, 25
@@ -48,18 +47,6 @@ DRAWN = 20
 ROOM = 1 << 40
 AT_ONCE = 16
 Document = dict[str, Any]
-
-
-@pytest.fixture(scope="module")
-def kinds(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster that has the kinds; where somebody has installed them before, they stay."""
-    there = bool(cluster.get("crd")["items"])
-    if not there:
-        cluster.kubectl("apply", "--server-side", "--kustomize", str(CRDS))
-        cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
-    yield cluster
-    if not there:
-        cluster.kubectl("delete", "--kustomize", str(CRDS))
 
 
 def pod(name: str, requests: Document) -> Document:

@@ -6,7 +6,7 @@ Played are the nodes and their kubelets: pods that are bound become ready, and e
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +14,7 @@ import pytest
 from central_rig import central_on
 from kube_rig.cluster import Cluster
 from paper_node import PaperNode, make_namespace, remove_namespace
+from until_met import until_found
 
 from services.central.core.tide.marks import BATCH_UNWANTED, ONLINE_POD, POD_LABEL, SERVICES_UNWANTED, standing_of
 from services.central.core.tide.pool import POOLS
@@ -32,7 +33,6 @@ from shared.wire import Wire
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
-CRDS = Path(__file__).parents[2] / "deploy/k8s/crds"
 POOL, NAMESPACE, HAND, LABEL = "tide-story", "tide-story", "test", "tide-story"
 NAMES = ("tide-a", "tide-b", "tide-c")
 LOOK_S, PATIENCE_S = 0.1, 60.0
@@ -42,18 +42,6 @@ SETTINGS = {"probe_s": 1, "kubernetes": {"lease": LEASE, "agent_labels": "tide-s
 DEPLOYMENTS = f"/apis/apps/v1/namespaces/{NAMESPACE}/deployments"
 BUDGETS = f"/apis/policy/v1/namespaces/{NAMESPACE}/poddisruptionbudgets"
 AT_ONCE = {"gracePeriodSeconds": 0}
-
-
-@pytest.fixture(scope="module")
-def kinds(cluster: Cluster) -> Iterator[Cluster]:
-    """A cluster that has the kinds; where somebody has installed them before, they stay."""
-    there = bool(cluster.get("crd")["items"])
-    if not there:
-        cluster.kubectl("apply", "--server-side", "--kustomize", str(CRDS))
-        cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
-    yield cluster
-    if not there:
-        cluster.kubectl("delete", "--kustomize", str(CRDS))
 
 
 class TideNodesAlone(KubeObjects):
@@ -196,15 +184,8 @@ async def tide(kinds: Cluster) -> AsyncIterator[TideScene]:
 
 
 async def until(look: Callable[[], Awaitable[Any]], holds: Callable[[Any], bool]) -> Any:
-    """Look until it holds; what was seen last is told where it never does."""
-    found: Any = None
-    try:
-        async with asyncio.timeout(PATIENCE_S):
-            while not holds(found := await look()):
-                await asyncio.sleep(LOOK_S)
-    except TimeoutError:
-        raise AssertionError(f"not within {PATIENCE_S:g} s; last seen: {found}") from None
-    return found
+    """What is found once it holds."""
+    return await until_found(look, holds, PATIENCE_S)
 
 
 async def test_a_node_goes_to_batch_work_and_comes_back_for_a_service_that_waits(tide: TideScene) -> None:

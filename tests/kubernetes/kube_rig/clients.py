@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from rig_parts import until
 
 from kube_rig.certificates import Authority, Identity
 from kube_rig.control_plane import API_PORT, client
@@ -91,13 +92,32 @@ class Clients:
         """
         self.kubectl("apply", "--filename", "-", given=yaml.safe_dump_all(objects))
 
+    def wait_ready(self, pod: str, limit_s: float) -> None:
+        """Wait until a pod of `default` is Ready, by looking: the watch of `kubectl wait` misses it on 1.32.5.
+
+        Raises:
+            TimeoutError: it is not in time; with the conditions that it had last.
+        """
+        seen: list[dict[str, Any]] = []
+
+        def ready() -> bool:
+            _, found = self.request("GET", f"/api/v1/namespaces/default/pods/{pod}")  # no process each look
+            seen[:] = found.get("status", {}).get("conditions", [])
+            return any(one["type"] == "Ready" and one["status"] == "True" for one in seen)
+
+        try:
+            until(ready, limit_s, f"pod {pod} Ready")
+        except TimeoutError as error:
+            raise TimeoutError(f"{error}; its conditions: {seen}") from error
+
     def wait_gone(self, name: str) -> None:
         """Wait for the end of an object that is on its way out (`namespace/x`), if there is one.
 
         Raises:
-            CommandError: it stays.
+            TimeoutError: it stays.
         """
-        self.kubectl("wait", name, "--for=delete", f"--timeout={GONE_LIMIT_S:.0f}s")
+        look = ("get", name, "--ignore-not-found", "--output", "name")
+        until(lambda: not self.kubectl(*look), GONE_LIMIT_S, f"{name} gone")
 
     def client(self, user: str, groups: Sequence[str] = ()) -> Path:
         """The kubeconfig of any user: who it is says the certificate, what it may the cluster's roles."""

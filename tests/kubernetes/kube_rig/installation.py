@@ -1,8 +1,11 @@
 """Sublet on a cluster as its users have it: installed from the chart, and asked with kubectl."""
 
+import json
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -40,6 +43,8 @@ class Installation:
     """How much slower than this machine the node may be."""
     helm_words: Sequence[str] = ()
     """Further ones of an installation."""
+    began_at: str = field(default_factory=lambda: f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S.%f}Z")
+    """From when on evictions are this story's: a node tells a new hub what it told the one before."""
 
     def install(self, values: Mapping[str, Any], *, mode: str | None = "enforce") -> None:
         """As docs/kubernetes.md says, and wait until all of it is ready; without a mode the chart's own holds.
@@ -176,10 +181,7 @@ class Installation:
         """Create pods and wait until they run."""
         self.type("create", "--filename", "-", given="---\n".join(map(yaml.safe_dump, documents)))
         for document in documents:
-            name = document["metadata"]["name"]
-            self.cluster.kubectl(
-                "wait", "pod", name, "--for=condition=Ready", f"--timeout={POD_LIMIT_S * self.patience:.0f}s"
-            )
+            self.cluster.wait_ready(document["metadata"]["name"], POD_LIMIT_S * self.patience)
 
     def end(self, *names: str) -> None:
         """Delete pods and wait until they are gone."""
@@ -192,6 +194,10 @@ class Installation:
         with self.cluster.aside("exec", pod, "--", *words) as process:
             try:
                 yield
+            except Exception as error:
+                if (code := process.poll()) is not None:
+                    error.add_note(f"the load on {pod} had ended by itself: kubectl exec returned {code}")
+                raise
             finally:
                 process.kill()
 
@@ -205,8 +211,15 @@ class Installation:
         }
 
     def evict_lines(self) -> list[str]:
-        """What `kubectl get event -A | grep evict` prints."""
-        lines = self.cluster.kubectl("get", "event", "-A").splitlines()
+        """What `kubectl get event -A | grep evict` prints of this story."""
+        names = defaultdict(list)
+        for event in self.cluster.get("events.events.k8s.io", "--all-namespaces")["items"]:
+            if "evict" in json.dumps(event) and (event.get("eventTime") or self.began_at) >= self.began_at:
+                names[event["metadata"]["namespace"]].append(event["metadata"]["name"])
+        lines: list[str] = []
+        for namespace, found in names.items():
+            words = ("get", "event", "--namespace", namespace, "--no-headers", "--ignore-not-found", *found)
+            lines += (f"{namespace}   {line}" for line in self.cluster.kubectl(*words).splitlines())
         return [line for line in lines if "evict" in line]
 
     def wait_evicted(self, pod: str, scope: str, limit_s: float) -> None:

@@ -19,6 +19,8 @@ _STAGED = re.sub(r"^v1\.", "v0.", KUBERNETES)
 _MAJOR, _MINOR, _ = KUBERNETES.removeprefix("v").split(".")
 RESIZES_IN_PLACE = int(_MINOR) >= 33
 """Whether the API server has `pods/resize`; before that it is an alpha feature, which is off."""
+SPEAKS_FOR_A_POD = int(_MINOR) >= 34
+"""Whether a pod may have `resources` as a whole; before that it is an alpha feature, which is off, or not there."""
 _VERSION = "k8s.io/component-base/version"
 _COREDNS_MAIN = """\
 package main

@@ -28,15 +28,15 @@ def lines_of(sublet: Installation, pod: str) -> list[tuple[str, str]]:
     return sorted((words[3], words[5]) for words in said if words[3] in ("EvictCreated", "EvictSucceeded"))
 
 
-def configure(sublet: Installation, objects: str, kind: str, *, nodes: int = 1) -> None:
-    """Create configuration objects, and wait until every node has them."""
+def configure(sublet: Installation, objects: str, kind: str, *, nodes: int = 1, agents: int = 1) -> None:
+    """Create configuration objects, and wait until every node with an agent has them; central counts all as wanted."""
     sublet.type("create", "--filename", "-", given=objects)
 
     def applied() -> bool:
         status = sublet.cluster.get(kind, "default").get("status", {})
-        return (status.get("targetNodes"), status.get("updatedTargetNodes")) == (nodes, nodes)
+        return (status.get("targetNodes"), status.get("updatedTargetNodes")) == (nodes, agents)
 
-    until(applied, CONFIG_LIMIT_S * sublet.patience, f"{kind}/default on every node")
+    until(applied, CONFIG_LIMIT_S * sublet.patience, f"{kind}/default on every node with an agent")
     sublet.type("get", kind)
 
 
