@@ -11,7 +11,6 @@ from collections.abc import AsyncIterator, Sequence
 from bench import (
     breach,
     calculators,
-    command_start,
     footprint,
     metrics_pass,
     node_metric,
@@ -23,6 +22,7 @@ from bench import (
 )
 from bench.cluster import (
     central_mirrors,
+    central_second,
     extender,
     fleet,
     metrics_api,
@@ -31,6 +31,7 @@ from bench.cluster import (
     tide_pass,
     webhook,
 )
+from bench.process import command_start, tracing_cost
 from bench.rigs.disturbance import REPEATS, Tries, Watch
 from bench.rigs.report import Row, Run, add_options, observed, progress, publish, run_before
 from bench.shape import shared_cpus
@@ -41,8 +42,8 @@ from sublet.host.preflight import check_host
 NAME = "host"
 MODULES = (
     reaction, breach, stored, footprint, metrics_pass, service_passes, shared_cpus, source_cost, calculators, webhook,
-    extender, central_mirrors, metrics_api, node_messages, service_profiles, node_metric, replay, tide_pass,
-    command_start, fleet,
+    extender, central_mirrors, central_second, metrics_api, node_messages, service_profiles, node_metric, replay,
+    tide_pass, tracing_cost, command_start, fleet,
 )  # fmt: skip
 PARTS = {part.__name__.rpartition(".")[2]: part for part in MODULES}
 

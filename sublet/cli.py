@@ -24,8 +24,8 @@ from sublet.terminal.stderr import print_error
 ORDER = ("up", "run", "apply", "get", "describe", "logs", "delete",
          "status", "nodes", "top", "events", "explain", "audit", "pause",
          "doctor", "migrate", "consumers", "bridge", "config", "record", "replay", "recommend", "train", "policy",
-         "plugin", "whatif", "sim", "bench")  # fmt: skip
-OF_THIS_HOST = ("up", "run", "apply", "describe", "logs", "delete", "leave", "bench")
+         "plugin", "whatif", "sim", "demo", "bench")  # fmt: skip
+OF_THIS_HOST = ("up", "demo", "run", "apply", "describe", "logs", "delete", "leave", "bench")
 """Commands that a plugin of kubectl would have nothing for: they work on the machine on which they run."""
 
 HELP = """Let batch work use the CPU and memory that online services leave idle on this host.

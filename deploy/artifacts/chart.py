@@ -6,7 +6,7 @@ import tarfile
 import tempfile
 from pathlib import Path
 
-from deploy.artifacts.checkout import Checkout, ToolMissing, pack, run
+from deploy.artifacts.checkout import Checkout, ToolMissing, pack, run, source_of
 
 NAME = "sublet"
 OF_THE_RIG = ".cache/sublet-kubernetes/programs"
@@ -29,6 +29,12 @@ def find_helm() -> str:
     return found
 
 
+def say_where_from(file: Path, source: str) -> None:
+    """Add the address of the sources to a `Chart.yaml`, where there is one."""
+    if source:
+        file.write_text(f"{file.read_text()}home: {source}\nsources: [{source}]\n")
+
+
 def build(checkout: Checkout, goal: Path) -> list[Path]:
     """Package the chart; its file.
 
@@ -37,7 +43,10 @@ def build(checkout: Checkout, goal: Path) -> list[Path]:
     """
     helm = find_helm()
     with tempfile.TemporaryDirectory(prefix="sublet-chart-") as place:
-        run([helm, "package", checkout.folder / "deploy/k8s/chart", "--destination", place])
+        chart = Path(place) / "chart"
+        shutil.copytree(checkout.folder / "deploy/k8s/chart", chart)
+        say_where_from(chart / "Chart.yaml", source_of(checkout.folder))
+        run([helm, "package", chart, "--destination", place])
         (packed,) = Path(place).glob("*.tgz")
         with tarfile.open(packed) as archive:
             archive.extractall(Path(place) / "files", filter="data")

@@ -1,5 +1,6 @@
 """The checkout that is built, and the programs of others that build it."""
 
+import re
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,14 @@ class Checkout:
 def this_checkout() -> Checkout:
     """The one that this module is in, as of SOURCE_DATE_EPOCH or of its commit."""
     return Checkout(ROOT, wheel_backend.epoch_s(ROOT))
+
+
+def source_of(folder: Path) -> str:
+    """Where others find the sources: the checkout's origin if it is an address of the web without a login, else ""."""
+    told = subprocess.run(
+        ["git", "-C", str(folder), "config", "--get", "remote.origin.url"], capture_output=True, text=True, check=False
+    ).stdout.strip()
+    return told if re.fullmatch(r"https://[^@\s]+", told) else ""
 
 
 def run(words: Sequence[str | Path], *, env: Mapping[str, str] | None = None, cwd: Path | None = None) -> str:

@@ -104,10 +104,23 @@ def _add_files(checkout: Checkout, root: Path, machine: str) -> None:
         goal.chmod(mode)
     changes = gzip.compress((checkout.folder / "CHANGELOG.md").read_bytes(), mtime=checkout.epoch_s)
     (root / "usr/share/doc/sublet/changelog.gz").write_bytes(changes)
-    size_kib = sum(path.lstat().st_size for path in root.rglob("*")) >> 10
     control = (FILES / "control").read_text()
-    given = {"version": _version(checkout), "machine": machine, "size": size_kib, "python": PYTHON, "next": NEXT_PYTHON}
+    given = {
+        "version": _version(checkout), "machine": machine, "size": installed_kib(root),
+        "python": PYTHON, "next": NEXT_PYTHON,
+    }  # fmt: skip
     (root / "DEBIAN/control").write_text(control.format(**given))
+
+
+def installed_kib(root: Path) -> int:
+    """Add up a package's files, each in whole KiB, and 1 KiB for all else (Debian Policy 5.6.20).
+
+    The size of a folder itself depends on the file system and on the names that files in it had for a moment: two
+    builds would differ by it.
+    """
+    files = [path for path in root.rglob("*") if path.is_file() and not path.is_symlink()]
+    others = sum(1 for _ in root.rglob("*")) - len(files)
+    return others + sum(-(-path.stat().st_size // 1024) for path in files)
 
 
 def _date(root: Path, epoch_s: int) -> None:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from deploy import wheel_backend
 from deploy.artifacts import sbom
-from deploy.artifacts.checkout import Checkout, ToolMissing, run
+from deploy.artifacts.checkout import Checkout, ToolMissing, run, source_of
 from deploy.artifacts.image_archive import write_archive
 
 TARGETS = {"node": "sublet-node", "central": "sublet-central", "all": "sublet"}
@@ -53,14 +53,6 @@ def _settings(checkout: Checkout, base: str) -> Sequence[str]:
     told["SOURCE"] = source_of(checkout.folder)
     words = [word for name, value in told.items() for word in ("--build-arg", f"{name}={value}")]
     return [*words, *shlex.split(os.environ.get("BUILD_OPTIONS", ""))]
-
-
-def source_of(folder: Path) -> str:
-    """Where others find the sources: the checkout's origin if it is an address of the web without a login, else ""."""
-    told = subprocess.run(
-        ["git", "-C", str(folder), "config", "--get", "remote.origin.url"], capture_output=True, text=True, check=False
-    ).stdout.strip()
-    return told if re.fullmatch(r"https://[^@\s]+", told) else ""
 
 
 def _require_engine() -> None:

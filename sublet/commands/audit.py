@@ -25,7 +25,7 @@ def register(app: typer.Typer) -> None:
 
 
 def audit(output: Annotated[str, DOCUMENT.option] = "table") -> None:
-    """Check streams and ledger against each other: nothing lost, nothing doubled, nobody else evicted.
+    """Check that no eviction was lost, doubled or anybody else's. Streams and ledger are held against each other.
 
     Every eviction event in the stream, every intent, and this node's ledger where it can be read. Exit code 0 when
     the history is whole, 1 when it is not, 3 when stream or ledger cannot be read.

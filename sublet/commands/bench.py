@@ -26,6 +26,7 @@ def fleet(
     leaves: Annotated[int, typer.Option("--leaves", help="Leaf servers between them and the hub.")] = 2,
     period_s: Annotated[float, typer.Option("--period", help="Seconds between two heartbeats of a node.")] = 10.0,
     seconds: Annotated[float, typer.Option("--seconds", help="How long central is watched at rest.")] = 30.0,
+    shards: Annotated[int, typer.Option("--shards", help="Parts of the heartbeats, and centrals that hear them.")] = 1,
     bus_alone: Annotated[bool, typer.Option("--bus-alone", help="Without an API server.")] = False,
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
@@ -40,7 +41,7 @@ def fleet(
     from sublet.fleet.run import run_fleet
 
     wanted = DOCUMENT.read(output)
-    plan = checked(FleetPlan(nodes, period_s, leaves, seconds, cluster=not bus_alone))
+    plan = checked(FleetPlan(nodes, period_s, leaves, seconds, cluster=not bus_alone, shards=shards))
     report = asyncio.run(run_fleet(plan, _progress))
     _progress("")
     if wanted.is_table:

@@ -41,7 +41,7 @@ def bridge(
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Deliver eviction events in order, each until it is taken: over HTTP as CloudEvents, or as Events of Kubernetes.
+    """Deliver eviction events in order, each until it is taken. Over HTTP as CloudEvents, or as Events of Kubernetes.
 
     Begins with the oldest event in the stream and goes on, after a restart, behind the last one that was done with. An
     event may come twice; its ce-id tells. Trouble (5xx, 429, no answer) is tried again for ever, a refusal (other 4xx)

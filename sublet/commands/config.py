@@ -60,7 +60,7 @@ def show(output: Output = "table") -> None:
 
 
 def status(watch: Watch = False, output: Output = "table") -> None:
-    """Show how many nodes work with the newest revision, how many refuse it and why, and so of each service here.
+    """Show how many nodes work with the newest revision. And how many refuse it and why, and so of each service here.
 
     The exit code is 1 where anybody refuses anything: what was in force before stays.
     """
@@ -89,7 +89,7 @@ def validate(
     ] = None,
     output: Output = "table",
 ) -> None:
-    """Check configurations, and the settings below them (SUBLET_* and SUBLET_CONFIG), as the services do; no Sublet
+    """Check configurations and settings as the services do. Settings: SUBLET_* and SUBLET_CONFIG; no Sublet
     has to run. All that is wrong is said at once; the exit code is 2 then, and 0 where nothing is.
     """
     import os
@@ -130,7 +130,7 @@ def diff(file: Document, output: Output = "table") -> None:
 
 
 def apply(file: Document, yes: Yes = False, dry_run: DryRun = False) -> None:
-    """Check a configuration, give it to central, and wait until it is published.
+    """Check a configuration and publish it for all nodes. Central publishes it; this waits until it has.
 
     It is written to the file that central reads by this command's own settings, or by those of `sublet up` here. One
     that is empty, or without a section that is in force, is published only after a question, or with --yes.
@@ -143,7 +143,7 @@ def apply(file: Document, yes: Yes = False, dry_run: DryRun = False) -> None:
 
 
 def history(output: Annotated[str, OBJECTS.option] = "table") -> None:
-    """List the revisions that are kept, the newest last: when, and by which central from which file.
+    """List the revisions that are kept, the newest last. With the time, and by which central from which file.
 
     With -o wide how many values each sets.
     """
@@ -170,7 +170,7 @@ def history(output: Annotated[str, OBJECTS.option] = "table") -> None:
 def rollback(
     revision: Annotated[int, typer.Argument(min=1, metavar="REVISION")], yes: Yes = False, dry_run: DryRun = False
 ) -> None:
-    """Publish the document of a revision that is kept once more, as a new one, after it is checked."""
+    """Publish an earlier revision once more, as a new one. It is checked before."""
     from shared.ports import Bus
     from sublet.ask import AskTarget, run
     from sublet.configuration.difference import as_text
@@ -196,7 +196,7 @@ def explain(
     ],
     output: Output = "table",
 ) -> None:
-    """Say what a setting means, what it may be, its unit and its default."""
+    """Say what a setting means. And what it may be, its unit and its default."""
     from sublet.settings_page.explain import documents, explain_key, explained
 
     wanted = DOCUMENT.read(output)
@@ -209,7 +209,7 @@ def schema(
         Literal["configuration", "settings"], typer.Option(help="A configuration, or a settings file (SUBLET_CONFIG).")
     ] = "configuration",
 ) -> None:
-    """Print a JSON Schema, with which an editor checks the file and completes its keys."""
+    """Print a JSON Schema of the file. An editor checks the file with it and completes its keys."""
     import json
 
     from sublet.settings_page.schema import document_schema
@@ -229,7 +229,7 @@ def slo(
     ] = False,
     output: Output = "table",
 ) -> None:
-    """Say what Koordinator's ConfigMap comes to on a node with these labels, value by value, and whose each is; or,
+    """Say what Koordinator's ConfigMap comes to on a node. By its labels, value by value, and whose each is; or,
     with --node, what of the ConfigMap that central follows is in force on a node.
 
     What is wrong with it, and what nobody reads, goes to standard error; the exit code is 2 where anything is wrong.

@@ -94,7 +94,7 @@ def add(
 
 
 def show(watch: Watch = False, output: ListOutput = "table") -> None:
-    """List the durable consumers: how far each is behind, whether it is stuck, what was given up for it."""
+    """List the durable consumers. How far each is behind, whether it is stuck, what was given up for it."""
     from datetime import UTC, datetime
 
     from sublet.ask import run
@@ -123,7 +123,7 @@ def show(watch: Watch = False, output: ListOutput = "table") -> None:
 
 
 def rotate(name: Name, password_file: PasswordFile = None, dry_run: DryRun = False, output: Output = "table") -> None:
-    """Give a team a new password; the old one ends at once, and connections that came with it."""
+    """Give a team a new password. The old one ends at once, and connections that came with it."""
     from shared.core.bus.durable import wanted_durable
     from sublet.ask import run
     from sublet.consumers import messages
@@ -154,7 +154,7 @@ def remove(
     dry_run: DryRun = False,
     output: Output = "table",
 ) -> None:
-    """Remove a team's login and durable consumer with its place in the stream; the events stay."""
+    """Remove a team's login and durable consumer. Its place in the stream goes; the events stay."""
     from shared.core.bus.durable import wanted_durable
     from sublet.ask import run
 
@@ -187,7 +187,7 @@ def remove(
 def dead_letters(
     name: Annotated[str | None, typer.Argument(help="Only this team's.")] = None, output: ListOutput = "table"
 ) -> None:
-    """List the events that were given up after max-deliver vain deliveries; they stay in the stream."""
+    """List the events that were given up. After max-deliver vain deliveries; they stay in the stream."""
     from shared.core.bus.durable import wanted_durable
     from sublet.ask import run
     from sublet.consumers import messages

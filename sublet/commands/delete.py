@@ -29,7 +29,7 @@ def delete(
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Of the pods; for a name default.")] = "",
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say which pods, and end none.")] = False,
 ) -> None:
-    """End pods: TERM to all their processes, KILL after the grace period, then their cgroups and records go.
+    """End pods. TERM to all their processes, KILL after the grace period, then their cgroups and records go.
 
     All names are looked up before the first pod is ended.
     """

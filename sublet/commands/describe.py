@@ -21,7 +21,7 @@ def describe(
     namespace: Annotated[str, typer.Option("--namespace", "-n", help="Of the pods; for a name default.")] = "",
     selector: Annotated[str, typer.Option("--selector", "-l", help="Pods with these labels.")] = "",
 ) -> None:
-    """Show all that is stored of pods, or of this node, in lines; what was decided for a pod says `sublet explain`."""
+    """Show all that is stored of pods, or of this node. What was decided for a pod says `sublet explain`."""
     from shared.adapters.local.runtime import open_runtime
     from sublet.instance import writable_settings
     from sublet.pods.choosing import PodChoice, chosen_pods, pod_names

@@ -40,7 +40,7 @@ def doctor(
     ] = None,
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
-    """Check a node and a cluster: kernel, control groups, kubelet, rights, versions, bus, and what is installed.
+    """Check whether a node or a cluster is fit for Sublet. Kernel, control groups, kubelet, rights, bus, parts.
 
     Changes nothing. Each check says ok, warning, problem, or why it was not made, and what to do. Without --node and
     --cluster it looks at what is there. With --installed it asks whether an installation works, as `helm test` does.

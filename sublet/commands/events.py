@@ -34,7 +34,7 @@ def events(
     since_seq: Annotated[int, typer.Option(min=1, help="Begin at this sequence of the stream.")] = 1,
     output: Annotated[str, EVENTS.option] = "table",
 ) -> None:
-    """Print eviction events from the stream: phase, pod, message and the numbers behind them.
+    """Print eviction events from the stream. Phase, pod, message and the numbers behind them.
 
     Each is printed by itself, in every format: -o json prints one object a line.
     """

@@ -56,7 +56,7 @@ def explain(
     kubeconfig: KubeconfigOption = None,
     system: SystemOption = "sublet-system",
 ) -> None:
-    """Show why a pod runs where it runs or was evicted, or why a CPU is in its pool, with the numbers of each step.
+    """Show why a pod runs where it runs, or why it was evicted. Or why a CPU is in its pool; with each step.
 
     Of a pod, a node or any other object it shows what the cluster's controllers decided too, as of a pod that waits:
     pod/NAMESPACE/NAME, node/NAME, tidenodepool/NAME. In short, or with every step: -o wide.

@@ -46,7 +46,7 @@ def get(
     cluster: ClusterOption = False,
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Show pods, finished ones too, the node's object (CNR): what is offered to reclaimed pods now, or its taints."""
+    """Show pods, the node's object (CNR) or its taints. Finished pods too; what is offered now."""
     wanted = OBJECTS.read(output)
     kind, _, inner = words[0].partition("/")
     names = ([inner] if inner else []) + words[1:]

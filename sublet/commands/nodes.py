@@ -39,7 +39,7 @@ def nodes(
     output: Annotated[str, OBJECTS.option] = "table",
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Show the nodes of a cluster: what each offers, whether its agent is well, its version and its taints.
+    """Show the nodes of a cluster and what each offers. And whether its agent is well, its version and its taints.
 
     CPU and MEMORY are what reclaimed pods may have, ON-NODE the CPU that a scheduler sees. -o wide: pool, zone and
     whether the offer is withdrawn. Sorted by cpu or memory the largest comes first; what is not known comes last.

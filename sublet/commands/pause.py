@@ -39,7 +39,7 @@ def pause(
     kubeconfig: KubeconfigOption = None,
     system: SystemOption = "sublet-system",
 ) -> None:
-    """Stop all evictions on this node, of a pool or of a cluster, at once, until `sublet resume` or for a duration.
+    """Stop all evictions of this node, a pool or a cluster at once. Until `sublet resume`, or for a duration.
 
     On this node it needs neither the bus nor central, holds through restarts, and the evictor is asked afterwards.
     Of a pool or a cluster it is one key of the ConfigMap sublet-pauses, which central hands to every node, and follows
@@ -70,7 +70,7 @@ def resume(
     kubeconfig: KubeconfigOption = None,
     system: SystemOption = "sublet-system",
 ) -> None:
-    """Let this node, a pool or a cluster evict again; each ends its own pause, and no other. Exit codes as those of
+    """Let this node, a pool or a cluster evict again. Each ends its own pause, and no other. Exit codes as those of
     `sublet pause`.
     """
     wanted = DOCUMENT.read(output)

@@ -25,7 +25,7 @@ def new(
     place: Place = Path(),
     dry_run: DryRun = False,
 ) -> None:
-    """Start a plugin in a wheel of its own: a folder with a template that works, and its project file."""
+    """Start a plugin in a wheel of its own. A folder with a template that works, and its project file."""
     from sublet.laws.extension import PLUGIN
     from sublet.laws.start import StartedExtension
     from sublet.terminal.dry_run import dry
@@ -54,7 +54,7 @@ def test(
     ] = None,
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
-    """Run the laws that every plugin holds over a made-up node; exit code 1 where one is broken."""
+    """Run the laws that every plugin holds. Over a made-up node; exit code 1 where one is broken."""
     from sublet.laws.check import check_plugin
     from sublet.laws.extension import PLUGIN, find_extension
     from sublet.laws.given_settings import given_settings

@@ -25,7 +25,7 @@ def new(
     place: Place = Path(),
     dry_run: DryRun = False,
 ) -> None:
-    """Start a policy in a wheel of its own: a folder with a template that works, and its project file."""
+    """Start a policy in a wheel of its own. A folder with a template that works, and its project file."""
     from sublet.laws.extension import POLICY
     from sublet.laws.start import StartedExtension
     from sublet.terminal.dry_run import dry
@@ -51,7 +51,7 @@ def test(
     ],
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
-    """Run the laws that every policy holds over made-up nodes; exit code 1 where one is broken."""
+    """Run the laws that every policy holds. Over made-up nodes; exit code 1 where one is broken."""
     from sublet.laws.check import check_policy
     from sublet.laws.extension import POLICY, find_extension
     from sublet.laws.printing import print_results

@@ -35,7 +35,7 @@ def recommend(
     ] = 86_400.0,
     output: Annotated[str, PLANS.option] = "table",
 ) -> None:
-    """Say what each workload of a recording should ask for, as a ResourceRecommend would, against what it asks for.
+    """Say what each workload of a recording should ask for. As a ResourceRecommend would, against what it asks for.
 
     -o wide adds what its status would have said over time, and how often more was used meanwhile. The same recording
     gives the same output, byte for byte.

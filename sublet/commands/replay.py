@@ -97,7 +97,7 @@ def replay(
     ] = None,
     output: Annotated[str, DOCUMENT.option] = "table",
 ) -> None:
-    """Replay traces through sizing policies: what each would have offered to batch work and withheld from tenants.
+    """Replay traces through sizing policies and compare these. What each would have offered and what it withheld.
 
     The same functions decide as in the advisor. The same input gives the same output, byte for byte. A recording of a
     cluster (sublet record --cluster) is decided anew, beside what was decided then; a difference ends with 1.

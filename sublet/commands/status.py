@@ -25,7 +25,7 @@ def status(
     kubeconfig: KubeconfigOption = None,
     system: SystemOption = "sublet-system",
 ) -> None:
-    """Show pools as a CPU map, the reclaimed offer, pods, services, conditions, taints and the last evictions.
+    """Show this node: pools, offer, pods, services, last evictions. Pools as a CPU map; conditions and taints too.
 
     With -o wide each pod too. Of a cluster: what each node offers, whether its agent is well, who leads, and what has
     become of configuration.

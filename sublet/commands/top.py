@@ -15,7 +15,7 @@ def register(app: typer.Typer) -> None:
 
 
 def top(once: Annotated[bool, typer.Option("--once", help="Print one frame and end.")] = False) -> None:
-    """Show each CPU's pool, and CPU, load and memory of each pool and pod; q ends, ? shows the keys.
+    """Show CPU, load and memory of pools and pods as they change. And each CPU's pool; q ends, ? shows the keys.
 
     In a pipe, and on a terminal that can do no more than print (TERM=dumb), it is one frame.
     """

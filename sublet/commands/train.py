@@ -44,7 +44,7 @@ def train(
     pods_per_node: Annotated[int, typer.Option(min=0, help="Tenants on a node, 0: all; not for recordings.")] = 12,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
 ) -> None:
-    """Learn the tenants' near-future need for the policy `model`; the same input gives the same weights.
+    """Learn the tenants' near-future need for the policy `model`. The same input gives the same weights.
 
     Use them with SUBLET_ADVISOR__POLICIES__MODEL__WEIGHTS=FILE, or advisor.policies.model.weights in the settings.
     """

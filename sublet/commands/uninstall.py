@@ -25,7 +25,7 @@ def uninstall(
     wait: Annotated[float, typer.Option(min=0, max=3600, help="Seconds to wait for the agents' end.")] = 300,
     dry_run: DryRun = False,
 ) -> None:
-    """Take reclaimed resources, taints and all other marks from a cluster, and delete the objects of each node.
+    """Take all marks of Sublet from a cluster. Reclaimed resources, taints, and the objects of each node.
 
     Waits until nobody runs any more who would write it all again. Configuration objects, which people wrote, stay.
     A dry run does not wait; the API server checks each change, and makes none.

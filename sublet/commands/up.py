@@ -205,7 +205,7 @@ def down(
     forget: Annotated[bool, typer.Option(help="Remove the history of evictions too.")] = False,
     dry_run: DryRun = False,
 ) -> None:
-    """Clean up after a `sublet up` that was killed: end its pods, remove its cgroups and state."""
+    """Clean up after a `sublet up` that was killed. Its pods end, its cgroups and its state go."""
     from shared.errors import SubletError
     from shared.settings import common_settings, raw_settings
     from sublet.host.preflight import require_fit, take_host
@@ -237,5 +237,5 @@ def down(
 
 
 def node() -> None:
-    """Run the five node services in one process, in the foreground (settings: SUBLET_* and SUBLET_CONFIG)."""
+    """Run the five node services in one process, in the foreground. Settings: SUBLET_* and SUBLET_CONFIG."""
     os.execv(sys.executable, [sys.executable, "-P", "-m", "sublet.node"])  # noqa: S606

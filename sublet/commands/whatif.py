@@ -47,7 +47,7 @@ def whatif(
     output: Annotated[str, DOCUMENT.option] = "table",
     kubeconfig: KubeconfigOption = None,
 ) -> None:
-    """Ask a decision of the product what it would do: typed inputs in, typed outputs out, nothing is touched.
+    """Ask a decision of the product what it would do. Typed inputs in, typed outputs out, nothing is touched.
 
     `sublet whatif nodes-lost --node NAME --node NAME ...` reads the cluster and says what central would do, and when,
     if these nodes fell silent now.

@@ -26,11 +26,23 @@ OUT = Path("out/demo")
 STYLES = {"shown": "green", "not shown": "yellow", "failed": "red"}
 
 
-def main() -> int:
-    """Run the demo; 1 if Sublet failed in something, 2 if it could not begin."""
+def run_demo(out: Path = OUT, *, on_simulator: bool = False, dry_run: bool = False) -> int:
+    """Run the demo and write its report; 1 if Sublet failed in something, 2 if it could not begin.
+
+    Raises:
+        Refused: the report cannot be written there.
+    """
     console = Console()
     setup_logging("demo", "demo", as_json=False, level="error")
-    why_not = ["as you asked"] if "--sim" in sys.argv[1:] else _not_on_this_host()
+    why_not = ["as you asked"] if on_simulator else _not_on_this_host()
+    if dry_run:
+        where = (
+            f"a simulated machine ({'; '.join(why_not)})" if why_not else "this machine's cgroups, which it restores"
+        )
+        words = f"the demo would run on {where}, and write {out / 'report.html'} (dry run)"
+        console.print(printable(words), soft_wrap=True, highlight=False, markup=False)
+        return 0
+    report.prepare(out)
     started = time.monotonic()
     try:
         with tempfile.TemporaryDirectory(prefix="sublet-demo-") as folder:
@@ -50,9 +62,9 @@ def main() -> int:
         "substrate": "sim" if why_not else "host",
     }
     run = replace(run, machine=facts)
-    report.write(OUT, run)
+    report.write(out, run)
     _print(console, run)
-    console.print(f"report: {OUT / 'report.html'}, {OUT / 'report.json'}   ({time.monotonic() - started:.0f} s)")
+    console.print(f"report: {out / 'report.html'}, {out / 'report.json'}   ({time.monotonic() - started:.0f} s)")
     return 1 if failed(run.claims) else 0
 
 
@@ -132,4 +144,4 @@ def _print(console: Console, run: DemoRun) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_demo(on_simulator="--sim" in sys.argv[1:]))

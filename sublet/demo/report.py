@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
+from shared.errors import Refused
+from shared.text_file import os_reason
 from sublet.demo.load import TIMEOUT_S
 from sublet.demo.machine.fit import DemoLoads, MachineReading
 from sublet.demo.story import SHORT_TITLES
@@ -126,9 +128,21 @@ def _compared(run: DemoRun) -> str:
     return ""
 
 
+def prepare(folder: Path) -> None:
+    """Make the folder of a report, before the minutes that the report takes.
+
+    Raises:
+        Refused: it cannot be written to.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "report.json").open("a").close()
+    except OSError as error:
+        raise Refused(f"--report {folder}: {os_reason(error)}", reason="unwritable") from error
+
+
 def write(folder: Path, run: DemoRun) -> None:
-    """Write `report.json` and `report.html`."""
-    folder.mkdir(parents=True, exist_ok=True)
+    """Write `report.json` and `report.html` into a folder that `prepare` made."""
     (folder / "report.json").write_text(json.dumps(run.document(), indent=1) + "\n")
     (folder / "report.html").write_text(page(run))
 

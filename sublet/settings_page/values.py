@@ -28,6 +28,7 @@ UNITS: Mapping[str, str] = {
     "_permill": "permill",
     "_min_adj": "percent",
     "wmark_ratio": "percent",
+    "shards": "shards",
     "shared_cores": "identity",
     "reclaimed_cores": "identity",
     "dedicated_cores": "identity",

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from typer.models import OptionInfo
@@ -10,7 +10,9 @@ from typer.models import OptionInfo
 from shared.core.text.did_you_mean import closest
 from shared.errors import Refused
 from sublet.output import as_text
-from sublet.terminal.jsonpath import Template, read_template
+
+if TYPE_CHECKING:
+    from sublet.terminal.jsonpath import Template
 
 JSONPATH = "jsonpath="
 _OLDER_WORDS = {"text": "table", "screen": "table"}
@@ -22,7 +24,7 @@ class OutputFormat:
     """How a command prints what it has."""
 
     kind: str
-    template: Template | None = None
+    template: "Template | None" = None
 
     @property
     def is_table(self) -> bool:
@@ -52,6 +54,8 @@ class OutputFormats:
             Refused: it is none of them, or the template cannot be read.
         """
         if text.startswith(JSONPATH):
+            from sublet.terminal.jsonpath import read_template  # its patterns take a tenth of the start of a command
+
             return OutputFormat("jsonpath", read_template(text.removeprefix(JSONPATH)))
         kind = _OLDER_WORDS.get(text, text)
         if kind not in self.kinds:

@@ -6,140 +6,69 @@ The commands that go on until Ctrl-C are typed each in a terminal of its own, an
 import os
 import re
 import shutil
-import signal
 import subprocess
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from clean_environment import ROOT
+from typed_page import Terminals, printed, wait_until_shown
 
 pytestmark = [pytest.mark.wheel, pytest.mark.timeout(900)]
 
-PAGE = ROOT / "docs/install.md"
-SECTION = re.compile(r"^## On a laptop.*?\n(.*?)(?=^## )", re.MULTILINE | re.DOTALL)
-BLOCK = re.compile(r"^```\w*\n(.*?)^```", re.MULTILINE | re.DOTALL)
-GOES_ON = {"sublet up --substrate sim", "sublet status --watch", "sublet events --follow"}
-PATIENCE_S, POLL_S = 240.0, 0.2
+LINES = printed(ROOT / "docs/install.md", "On a laptop")
 NEEDS_INDEX = re.compile(r"\b(venv|pip)\b")
 """Lines that reach the package index; all others see the loopback of their own network alone."""
-
-
-def printed() -> list[list[str]]:
-    """The lines of each block of the section."""
-    section = SECTION.search(PAGE.read_text())
-    assert section is not None
-    return [[line for line in block.splitlines() if line] for block in BLOCK.findall(section[1])]
-
-
-class Laptop:
-    """A user's folder and terminals."""
-
-    def __init__(self, folder: Path) -> None:
-        self.home, self.checkout = folder / "home", folder / "checkout"
-        self.home.mkdir()
-        subprocess.run(["git", "-C", ROOT, "checkout-index", "--all", f"--prefix={self.checkout}/"], check=True)
-        kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
-        state = {"SUBLET_STATE_DIR": str(self.home / ".local/state/sublet")}  # root has another
-        self._env = {**kept, **state, "HOME": str(self.home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
-        self._network = subprocess.Popen(
-            ["unshare", "--map-root-user", "--net", "sh", "-c", "ip link set lo up 2>/dev/null; exec sleep infinity"],
-            env=self._env,
-        )
-        self._going_on: dict[str, tuple[subprocess.Popen[str], Path]] = {}
-
-    def type(self, line: str) -> str:
-        """Type a line and wait for its end; what it said."""
-        done = subprocess.run(
-            self._command(line), cwd=self.checkout, env=self._env, capture_output=True, text=True, check=False,
-            timeout=PATIENCE_S, stdin=subprocess.DEVNULL,
-        )  # fmt: skip
-        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
-        return done.stdout
-
-    def begin(self, line: str) -> Callable[[], str]:
-        """Type a line that goes on; what it has said so far can be asked for."""
-        log = self.home / f"terminal-{len(self._going_on)}.txt"
-        with log.open("w") as out:
-            process = subprocess.Popen(
-                self._command(line), cwd=self.checkout, env=self._env, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                text=True, start_new_session=True,
-            )  # fmt: skip
-        self._going_on[line] = process, log
-        return log.read_text
-
-    def press_ctrl_c(self, line: str) -> int:
-        """End a line that goes on; its exit code."""
-        process, _ = self._going_on.pop(line)
-        os.killpg(process.pid, signal.SIGINT)
-        return process.wait(PATIENCE_S)
-
-    def close(self) -> None:
-        """End what is left."""
-        for process, _ in self._going_on.values():
-            os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-        self._network.kill()
-        self._network.wait()
-
-    def _command(self, line: str) -> list[str]:
-        active = self.home / "sublet-trial/bin/activate"
-        script = f". {active}; exec {line}" if active.exists() and "activate" not in line else line
-        inside = ["nsenter", "--target", str(self._network.pid), "--user", "--preserve-credentials", "--net"]
-        return [*([] if NEEDS_INDEX.search(line) else inside), "bash", "-c", script]
-
-
-@pytest.fixture
-def laptop(tmp_path: Path) -> Iterator[Laptop]:
-    if shutil.which("unshare") is None:
-        pytest.skip("no unshare here")
-    laptop = Laptop(tmp_path)
-    try:
-        yield laptop
-    finally:
-        laptop.close()
-
-
-def wait_until_shown(pattern: str, said: Callable[[], str]) -> None:
-    """Wait for words in a terminal, never for a time."""
-    end_s = time.monotonic() + PATIENCE_S
-    while re.search(pattern, said()) is None:
-        assert time.monotonic() < end_s, f"no {pattern!r} in\n{said()[-3000:]}"
-        time.sleep(POLL_S)
-
-
-def wait_until_explained(laptop: Laptop, line: str) -> None:
-    """Type a line until it is answered."""
-
-    def answer() -> str:
-        try:
-            return laptop.type(line)
-        except AssertionError:
-            return ""
-
-    wait_until_shown("runs; ", answer)
-
-
 SHOWS = {
     "sublet up --substrate sim": "Sublet is up",
     "sublet status --watch": r"ready +mode enforce",
     "sublet events --follow": r"succeeded +default/",
 }
+"""What goes on, and the words that it is waited for."""
 
 
-def test_on_a_laptop_each_line_does_what_the_page_says(laptop: Laptop) -> None:
+@pytest.fixture
+def laptop(tmp_path: Path) -> Iterator[Terminals]:
+    if shutil.which("unshare") is None:
+        pytest.skip("no unshare here")
+    home, checkout, logs = tmp_path / "home", tmp_path / "checkout", tmp_path / "logs"
+    home.mkdir()
+    logs.mkdir()
+    subprocess.run(["git", "-C", ROOT, "checkout-index", "--all", f"--prefix={checkout}/"], check=True)
+    kept = {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+    state = {"SUBLET_STATE_DIR": str(home / ".local/state/sublet")}  # root has another
+    env = {**kept, **state, "HOME": str(home), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
+    network = subprocess.Popen(
+        ["unshare", "--map-root-user", "--net", "sh", "-c", "ip link set lo up 2>/dev/null; exec sleep infinity"],
+        env=env,
+    )
+    active = home / "sublet-trial/bin/activate"
+
+    def command(line: str) -> list[str]:
+        script = f". {active}; exec {line}" if active.exists() and "activate" not in line else line
+        inside = ["nsenter", "--target", str(network.pid), "--user", "--preserve-credentials", "--net"]
+        return [*([] if NEEDS_INDEX.search(line) else inside), "bash", "-c", script]
+
+    terminals = Terminals(checkout, env, logs, command)
+    try:
+        yield terminals
+    finally:
+        terminals.close()
+        network.kill()
+        network.wait()
+
+
+def test_on_a_laptop_each_line_does_what_the_page_says(laptop: Terminals) -> None:
     typed = 0
-    for block in printed():
-        for line in block:
-            if line in GOES_ON:
-                wait_until_shown(SHOWS[line], laptop.begin(line))
-            elif line.startswith(
-                "sublet explain"
-            ):  # the list of pods is the runtime's, the explanation the newest sample's
-                wait_until_explained(laptop, line)
-            else:
-                laptop.type(line)
-            typed += 1
-    assert typed == sum(map(len, printed())) >= 8
+    for line in (line for block in LINES for line in block):
+        if line in SHOWS:
+            wait_until_shown(SHOWS[line], laptop.begin(line))
+        elif line.startswith(
+            "sublet explain"
+        ):  # the list of pods is the runtime's, the explanation the newest sample's
+            laptop.type_until(line, "runs; ")
+        else:
+            laptop.type(line)
+        typed += 1
+    assert typed >= 8
     assert laptop.press_ctrl_c("sublet up --substrate sim") == 0

@@ -1,6 +1,6 @@
 """What the shell's user waits for before `sublet --help` and `sublet --version` print: CPU time of the whole process.
 
-    python -m bench.command_start
+    python -m bench.process.command_start
 
 CPU time, not time on the clock: what others do to the machine does not count.
 """

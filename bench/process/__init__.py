@@ -1,0 +1,1 @@
+"""What a process costs by itself: its start, and its traced steps."""
