@@ -9,7 +9,7 @@ MEMORY := $(shell df --output=avail,target -k /dev/shm 2>/dev/null | awk 'NR == 
 # Where it is set, each of the thousand processes that the tests start compiles all modules anew.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring test-tracing test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-compose-brief test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-attacks-scale test-cluster rigs rig-vm rig-compose rig-kubernetes rig-collector verify-nats audit image dist release manifests licenses bench bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
+.PHONY: setup demo test lint type imports unit test-page rig-browser test-monitoring rig-monitoring test-tracing test-chaos chaos-of-this-host chaos-beside test-sim test-sim-mutations test-sim-soak test-vm test-vm-brief test-vm-kubelet test-compose test-compose-brief test-kubernetes test-kubernetes-all test-mixed-versions test-pages test-consumers test-wheel test-attacks test-attacks-scale test-cluster test-cluster-brief rigs rig-vm rig-compose rig-kubernetes rig-collector verify-nats audit image dist release manifests licenses bench bench-page bench-api-server bench-kubernetes bench-pod-start bench-images schemas settings reference docs clean
 
 setup: $(STAMP)          ## make .venv from the pinned, hashed requirements; the command is .venv/bin/sublet
 
@@ -54,7 +54,7 @@ chaos-beside: $(STAMP)
 test-sim: $(STAMP)       ## SEEDS=1000 worlds of three nodes and two centrals in which everything fails, promises checked at each step; SEED=123 tells one
 	$(BIN)/python tests/simulation $(if $(SEED),--seed $(SEED),--seeds $(or $(SEEDS),1000))
 
-test-sim-mutations: $(STAMP)  ## the same with thirty-one deliberate bugs: how many worlds it takes to see each; BUG=lease for some of them
+test-sim-mutations: $(STAMP)  ## the same with thirty-three deliberate bugs: how many worlds it takes to see each; BUG=lease for some of them
 	$(BIN)/python tests/simulation --mutations $(if $(BUG),--only "$(BUG)") $(if $(SEEDS),--seeds $(SEEDS))
 
 test-sim-soak: $(STAMP)  ## a virtual hour of the simulated machine, and ten real minutes with kill -9 of its parts and of NATS in turn; SOAK_S=3600 for longer
@@ -63,8 +63,8 @@ test-sim-soak: $(STAMP)  ## a virtual hour of the simulated machine, and ten rea
 test-vm: rig-vm          ## the quick start on 48 CPUs of an emulated machine; as root on Debian 12, takes 16 min and 0.7 GB of cache
 	$(BIN)/python -m pytest -m vm tests/vm --ignore tests/vm/test_node_vm.py
 
-test-vm-brief: rig-vm    ## the same without its longest story, over-commit, which keeps 48 emulated CPUs busy for 8 min
-	$(BIN)/python -m pytest -m vm tests/vm --ignore tests/vm/test_overcommit_vm.py --ignore tests/vm/test_node_vm.py
+test-vm-brief: rig-vm    ## the same without what keeps 48 emulated CPUs busy: the quick start, 5 min, and over-commit, 8 min
+	$(BIN)/python -m pytest -m vm tests/vm/test_disks_vm.py tests/vm/test_kubelet_vm.py tests/vm/test_offload_vm.py tests/vm/test_plans_vm.py
 
 test-vm-kubelet: rig-vm rig-kubernetes  ## a whole node of 48 emulated CPUs: systemd, containerd, kubelet; as root on Debian 12
 	$(BIN)/python -m pytest -m vm tests/vm/test_node_vm.py
@@ -97,7 +97,14 @@ test-attacks-scale: $(STAMP)  ## a million events of one hostile node of three, 
 
 test-cluster: rig-kubernetes  ## both of the above on one cluster: five minutes less than one after the other
 	$(ATTACKS_WITHOUT_CLUSTER)
-	$(BIN)/python -m pytest -m kubernetes tests/kubernetes tests/attacks
+	$(BIN)/python -m pytest -m kubernetes --durations=40 --durations-min=5 tests/kubernetes tests/attacks
+
+test-cluster-brief: rig-kubernetes  ## the same without eleven long stories: three nodes, and parts that are off at first or used once (metrics for others, migration, kustomize, pause, over-commit and such)
+	$(ATTACKS_WITHOUT_CLUSTER)
+	$(BIN)/python -m pytest -m kubernetes --durations=40 --durations-min=5 tests/kubernetes tests/attacks $(NOT_BRIEF:%=--ignore tests/kubernetes/test_%.py)
+
+NOT_BRIEF := bad_values bench_on_kubelet custom_metrics_story followed_slo_config gate_story kustomize many_nodes migrate \
+	observe_first overcommit_story pause_story
 
 # As in `make unit`: several files at once; those that use this host's cgroups one after the other. The logins' tests stand
 # on three servers that vote, and are by themselves: a voter that waits for a CPU would be taken for lost.
@@ -124,10 +131,12 @@ rig-browser: $(STAMP)
 		apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends chromium chromium-driver >/dev/null; }
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/browser.txt
 
-test-monitoring: $(STAMP)  ## alerts by promtool, every query of rules and boards by a real Prometheus; as root on Debian 12 the first time installs it
+test-monitoring: rig-monitoring  ## alerts by promtool, every query of rules and boards by a real Prometheus; as root on Debian 12 the first time installs it
+	$(BIN)/python -m pytest -m monitoring -n0 tests/monitoring
+
+rig-monitoring: $(STAMP)
 	@command -v promtool >/dev/null || { apt-get update -qq && \
 		apt-get -o DPkg::Lock::Timeout=600 install -y -qq --no-install-recommends prometheus >/dev/null; }
-	$(BIN)/python -m pytest -m monitoring -n0 tests/monitoring
 
 test-tracing: rig-collector  ## one trace through the processes of a node, received by a real OpenTelemetry Collector; needs Go, the first time 2 min more
 	$(BIN)/python -m pytest -m tracing -n0 tests/tracing
@@ -175,6 +184,12 @@ manifests: $(STAMP)      ## write the kustomize bases of deploy/k8s anew from th
 
 bench: $(STAMP)          ## measure reaction times and footprint; prints a table; PARTS="reaction footprint" for some of it
 	$(BIN)/python -m bench $(PARTS)
+
+bench-page: rig-browser  ## how many frames a second the live page has while it is scrolled, with 2000 and 10 000 nodes, in Chromium; NODES=5000 for another number
+	PYTHONPATH=.:tests:tests/vm:tests/browser $(BIN)/python -m bench.cluster.live_page $(NODES)
+
+bench-api-server: rig-kubernetes  ## central over 3000 nodes that a real API server and etcd know: its writes, verdicts, cost; as root on Debian 12, 6 min; NODES=1000 for another number
+	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.kubernetes.fleet $(if $(NODES),--nodes $(NODES))
 
 bench-kubernetes: rig-kubernetes  ## what the agent costs on a real kubelet, by cgroup, and how fast it is; as root on Debian 12, 40 min; PARTS="rest work" for some of it
 	PYTHONPATH=.:tests:tests/kubernetes:tests/compose:tests/vm $(BIN)/python -m bench.kubernetes $(PARTS)

@@ -35,9 +35,15 @@ RUN_BY = {
     "docs/writing-an-eviction-plugin.md": "tests/unit/evictor/test_writing_an_eviction_plugin.py",
 }
 """Pages with a test of their own that types what they print."""
+SECTION_RUN_BY = {
+    ("docs/install.md", "On a laptop, without root"): "tests/wheel/test_install_page.py",
+    ("docs/install.md", "On a Linux host"): "tests/integration/test_install_page_host.py",
+}
+"""Sections with one, by page and heading."""
 FIRST_SUCCESS = "tests/kubernetes/test_first_success.py"
 """Types the `sh` blocks of each section that promises a success in five minutes."""
 IN_FIVE_MINUTES = re.compile(r"^## (?:First success in|In) five minutes\n(.*?)(?=^## )", re.MULTILINE | re.DOTALL)
+HEADING = re.compile(r"^## (.*)$", re.MULTILINE)
 BLOCK = re.compile(r"^```(\w*)[^\n]*\n(.*?)^```", re.MULTILINE | re.DOTALL)
 READERS: dict[str, Callable[[str], Any]] = {
     "python": lambda text: compile(text, "block", "exec", dont_inherit=True),
@@ -60,6 +66,8 @@ class Block:
     text: str
     first_success: bool = False
     """Whether it is of the section that promises one."""
+    heading: str = ""
+    """Of the section that it is in."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +87,15 @@ def blocks() -> Iterator[Block]:
         section = IN_FIVE_MINUTES.search(text)
         for found in BLOCK.finditer(text):
             inside = section is not None and section.start() < found.start() < section.end()
-            yield Block(str(page.relative_to(ROOT)), found[1], found[2], inside)
+            heading = (["", *HEADING.findall(text, 0, found.start())])[-1]
+            yield Block(str(page.relative_to(ROOT)), found[1], found[2], inside, heading)
 
 
 def judge(block: Block, group: TyperGroup) -> Verdict:
     """What is done with a block."""
-    run_by = FIRST_SUCCESS if block.first_success and block.language == "sh" else RUN_BY.get(block.page)
+    run_by = SECTION_RUN_BY.get((block.page, block.heading), RUN_BY.get(block.page))
+    if block.first_success and block.language == "sh":
+        run_by = FIRST_SUCCESS
     if run_by is not None:
         return Verdict("run", run_by, _wrong_commands(block.text, group))
     if reader := READERS.get(block.language):

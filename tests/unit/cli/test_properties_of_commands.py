@@ -53,6 +53,7 @@ TABLE = {
     "train": Properties(FILE, changes=WRITES_WHAT_IT_IS_TOLD),
     "whatif": Properties(DOCUMENT),
     "sim": Properties(OBJECTS),
+    "demo": Properties(TEXT, changes=DRY),
     "bench fleet": Properties(DOCUMENT),
     "config show": Properties(DOCUMENT),
     "config status": Properties(DOCUMENT, "--watch"),

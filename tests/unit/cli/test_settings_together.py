@@ -11,9 +11,11 @@ from sublet.validation.together import problems_together
 @pytest.mark.parametrize(
     ("section", "longest_s"),
     [
-        pytest.param({}, 3.0, id="by default two seconds below the readers' bounds"),
-        pytest.param({"period_s": 0.5}, 0.75, id="a short period stays short at rest"),
-        pytest.param({"rest_period_s": 4.0}, 4.0, id="as set"),
+        pytest.param({}, 4.0, id="by default two seconds below the readers' bounds"),
+        pytest.param({"period_s": 0.5}, 1.0, id="a short period stays short at rest"),
+        pytest.param({"period_s": 2.5}, 4.0, id="twice the period up to four seconds"),
+        pytest.param({"period_s": 3.0}, 4.5, id="one and a half of a long one"),
+        pytest.param({"rest_period_s": 5.0}, 5.0, id="as set"),
         pytest.param({"rest_period_s": 1.0}, 2.0, id="switched off"),
     ],
 )
@@ -25,8 +27,8 @@ def test_the_period_at_rest_follows_the_period_unless_it_is_set(section: dict[st
     ("values", "keys"),
     [
         pytest.param({}, [], id="the defaults"),
-        pytest.param({"metrics": {"rest_period_s": 4.9}}, [], id="just below"),
-        pytest.param({"metrics": {"rest_period_s": 5}}, ["metrics.rest_period_s"] * 2, id="not below"),
+        pytest.param({"metrics": {"rest_period_s": 5.9}}, [], id="just below"),
+        pytest.param({"metrics": {"rest_period_s": 6}}, ["metrics.rest_period_s"] * 2, id="not below"),
         pytest.param({"metrics": {"period_s": 4, "rest_period_s": 4}}, [], id="set, so that a long period fits"),
         pytest.param({"metrics": {"period_s": 4}}, ["metrics.period_s"] * 2, id="one and a half of a long period"),
         pytest.param(

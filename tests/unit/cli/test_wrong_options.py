@@ -302,6 +302,8 @@ FILES_GIVEN = [
     row("replay good.csv --format xml", 2, "--format 'xml': want auto, recording, planetlab, csv"),
     row("replay good.csv --between cubic", 2, "--between 'cubic': want hold, linear or phase"),
     row("replay good.csv -o wide", 2, "--output 'wide': want table, json, yaml or jsonpath=TEMPLATE"),
+    row("demo --report good.csv/out", 2, "--report good.csv/out: not a directory"),
+    row("demo --report good.csv", 2, "--report good.csv: "),
     row("train", 2, "want FILE... to learn from"),
     row("train nope.csv", 2, "nope.csv: no such file or directory"),
     row("train folder", 2, "folder: is a directory"),

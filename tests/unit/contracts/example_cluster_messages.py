@@ -6,6 +6,7 @@ from typing import Any
 from shared.contracts.cluster.cpus import CpuMap, CpuPod, CpuPool, CpuTable, CpuWatch
 from shared.contracts.cluster.decision import DecidedObject, Decision
 from shared.contracts.cluster.figures import FiguredContainers, FiguredParts, FiguredPods, PodFigures
+from shared.contracts.cluster.heard import Ear, HeardNodes, HeardRefusal, HeardRound
 from shared.contracts.cluster.offer import (
     NodeOffer,
     NumaAllocation,
@@ -16,6 +17,7 @@ from shared.contracts.cluster.offer import (
 )
 from shared.contracts.cluster.profiles import IndicatorTargets, ProfiledService, ServiceProfiles
 from shared.contracts.envelope import Reason
+from shared.contracts.readiness import ConfigRefusal
 
 AMOUNTS = ResourceAmounts(cpu_millis=4000, memory_bytes=8 << 30)
 
@@ -47,6 +49,18 @@ def pod_figures(envelope: dict[str, Any]) -> PodFigures:
         containers=FiguredContainers(pods=(0,), names=("main",), series={"container_cpu_usage": (1.5,)}),
         pods_left_out=0,
     )  # fmt: skip
+
+
+def heard_round(envelope: dict[str, Any]) -> HeardRound:
+    """A central that hears one shard of two, in which a node is not well."""
+    nodes = HeardNodes(
+        shard=1, ready=False, mode="enforce", failing=("qrm: no input",), applied="0123456789ab", revision=3,
+        refusals=(HeardRefusal(service="advisor", refused=ConfigRefusal(revision=4, why="no such key")),),
+        nodes=("ip-10-0-0-2.ec2.internal",), boot_ids=("0123456789abcdef",), seqs=(8,), sent_ms=(1_767_323_044_000,),
+        age_ms=(250,),
+    )  # fmt: skip
+    return HeardRound(**envelope, round=41, part=1, parts=2, probe_age_s=0.5, ears=(Ear(shard=1, listening_s=62.5),),
+                      nodes=(nodes,))  # fmt: skip
 
 
 def service_profiles(envelope: dict[str, Any]) -> ServiceProfiles:

@@ -3,7 +3,15 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from example_cluster_messages import cpu_watch, decision, node_cpus, node_offer, pod_figures, service_profiles
+from example_cluster_messages import (
+    cpu_watch,
+    decision,
+    heard_round,
+    node_cpus,
+    node_offer,
+    pod_figures,
+    service_profiles,
+)
 
 from shared.contracts.advice import CacheDrop, PoolAdvice, PoolSize
 from shared.contracts.allocation import Allocation, Condition, NumaOffer, PodAllocation, PoolAllocation
@@ -105,6 +113,7 @@ EXAMPLES: dict[str, Message] = {
         decision(ENVELOPE),
         pod_figures(ENVELOPE),
         service_profiles(ENVELOPE),
+        heard_round(ENVELOPE),
         cpu_watch(ENVELOPE),
         node_cpus(ENVELOPE),
         EvictionIntent(**ENVELOPE, **FACTS, episode=1, epoch=2, deadline_s=60.0, why=WHY),

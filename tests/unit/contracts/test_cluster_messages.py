@@ -4,9 +4,10 @@ import json
 from typing import Any
 
 import pytest
-from example_cluster_messages import node_offer, pod_figures
+from example_cluster_messages import heard_round, node_cpus, node_offer, pod_figures
 from example_messages import ENVELOPE
 
+from shared.contracts.cluster.cpus import CpuMap
 from shared.contracts.cluster.figures import (
     MAX_FIGURES_BYTES,
     FiguredContainers,
@@ -14,13 +15,15 @@ from shared.contracts.cluster.figures import (
     FigureRow,
     PodFigures,
 )
+from shared.contracts.cluster.heard import HeardRound
 from shared.contracts.cluster.offer import MAX_OFFER_BYTES, MAX_PODS, NodeOffer, PodUsed, PodUses, ResourceAmounts
+from shared.contracts.envelope import Message
 from shared.errors import Refused
 
 NODE = ENVELOPE["node"]
 
 
-def changed(message: NodeOffer | PodFigures, *path: str | int, to: Any) -> bytes:
+def changed(message: Message, *path: str | int, to: Any) -> bytes:
     """The message with another value at one place."""
     document = json.loads(message.encode())
     here = document
@@ -85,6 +88,31 @@ def test_an_offer_that_cannot_be_true_is_refused_whole(path: tuple[str, ...], to
 def test_figures_that_cannot_be_true_are_refused_whole(path: tuple[str, ...], to: Any) -> None:
     with pytest.raises(Refused):
         PodFigures.decode(changed(pod_figures(ENVELOPE), *path, to=to))
+
+
+def test_one_container_of_no_pod_among_others_is_refused_whole() -> None:
+    columns = {"pods": [0, 1], "names": ["main", "side"], "series": {}}
+    with pytest.raises(Refused, match="a container of pod 1, there are 1"):
+        PodFigures.decode(changed(pod_figures(ENVELOPE), "containers", to=columns))
+
+
+@pytest.mark.parametrize("more", [[], [1, 1]], ids=["shorter", "longer"])
+@pytest.mark.parametrize("column", ["sockets", "numas", "l3s", "cores", "busy_percent"])
+def test_cpus_with_a_column_of_another_length_are_refused_whole(column: str, more: list[int]) -> None:
+    message = node_cpus(ENVELOPE)
+    assert CpuMap.decode(message.encode()) == message
+    with pytest.raises(Refused, match="rows for 2 CPUs"):
+        CpuMap.decode(changed(message, "table", column, to=[0, *more]))
+
+
+@pytest.mark.parametrize("rows", [0, 2], ids=["shorter", "longer"])
+@pytest.mark.parametrize("column", ["boot_ids", "seqs", "sent_ms", "age_ms"])
+def test_nodes_heard_with_a_column_of_another_length_are_refused_whole(column: str, rows: int) -> None:
+    message = heard_round(ENVELOPE)
+    assert HeardRound.decode(message.encode()) == message
+    (value,) = getattr(message.nodes[0], column)
+    with pytest.raises(Refused, match="rows for 1 nodes"):
+        HeardRound.decode(changed(message, "nodes", 0, column, to=[value] * rows))
 
 
 @pytest.mark.parametrize("value", ["NaN", "Infinity", "1e999"])

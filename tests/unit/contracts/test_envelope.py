@@ -151,6 +151,16 @@ def test_an_absent_figure_stays_absent() -> None:
     assert NodeSample.decode(sample.encode()).window_s is None
 
 
+@pytest.mark.parametrize("field", ["seq", "config_rev", "reclaimed_cpu_millis", "reclaimed_memory_bytes"])
+def test_nothing_is_an_amount_too(field: str) -> None:
+    assert getattr(PoolAdvice.decode(changed("PoolAdvice", field, to=0)), field) == 0
+
+
+def test_a_message_that_is_as_large_as_allowed_is_read() -> None:
+    advice = EXAMPLES["PoolAdvice"]
+    assert PoolAdvice.decode(advice.encode().ljust(MAX_MESSAGE_BYTES)) == advice
+
+
 def test_a_message_cannot_be_changed_after_it_was_made() -> None:
     with pytest.raises(ValueError, match="frozen"):
         EXAMPLES["PoolAdvice"].seq = 9  # type: ignore[misc] # mypy says so as well

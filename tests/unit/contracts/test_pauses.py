@@ -1,5 +1,6 @@
 """Pauses of cluster and pools: what an operator's keys mean, and whom they mean."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -69,10 +70,28 @@ def test_a_pause_that_cannot_be_read_holds_without_end(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "soon", "[]", '{"until": "tomorrow"}', '{"until": "2026-01-01T00:00:00"}', '{"reason": 1}']
-)
+    "text",
+    ["", "soon", "[]", '{"until": "tomorrow"}', '{"until": "2026-01-01T00:00:00"}', '{"reason": 1}',
+     json.dumps({"reason": "r" * (WORDS + 1)}), json.dumps({"by": "b" * (WORDS + 1)})],
+)  # fmt: skip
 def test_broken_texts_pause(text: str) -> None:
     assert read_pause("cluster", text) == Pause(pool="*", reason="the pause cannot be read, and counts")
+
+
+def test_a_value_that_is_no_text_pauses() -> None:
+    found, strange = read_pauses({"pool.a": None, "pool.b": 7})
+    assert [(one.pool, one.until) for one in found] == [("a", None), ("b", None)]
+    assert strange == ()
+
+
+def test_as_many_as_fit_are_told_apart_and_an_entry_of_more_is_refused() -> None:
+    keys = {f"pool.p{number:03d}": "{}" for number in range(MOST_PAUSES)}
+    found, _ = read_pauses(keys)
+    assert [pause_key(one.pool) for one in found] == list(keys)
+    assert Pauses.decode(Pauses(pauses=found).encode()).pauses == found
+    too_many = json.dumps({"pauses": [{"pool": "a"}] * (MOST_PAUSES + 1)}).encode()
+    with pytest.raises(Refused, match="pauses"):
+        Pauses.decode(too_many)
 
 
 def test_too_many_pause_everybody_and_the_most_fit_the_bucket() -> None:

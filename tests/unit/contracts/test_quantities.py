@@ -71,6 +71,12 @@ def test_what_is_written_is_read_back(value: int) -> None:
     assert parse_millis(format_millis(value)) == value
 
 
+@pytest.mark.parametrize("place", range(6))
+def test_every_suffix_is_a_power_of_a_thousand_or_of_1024(place: int) -> None:
+    assert parse_units(f"1{'kMGTPE'[place]}") == 1000 ** (place + 1)
+    assert parse_units(f"1{'KMGTPE'[place]}i") == 1024 ** (place + 1)
+
+
 @given(st.integers(0, 10**6), st.sampled_from(["", "k", "Ki", "M", "Mi"]))
 def test_a_larger_number_is_never_a_smaller_quantity(number: int, suffix: str) -> None:
     assert parse_units(f"{number}{suffix}") < parse_units(f"{number + 1}{suffix}")
@@ -85,3 +91,8 @@ def test_rounding_never_takes_away(number: Decimal) -> None:
 @pytest.mark.parametrize(("value", "text"), [(0, "0"), (44_000, "44k"), (10**9, "1G"), (1024, "1024"), (1500, "1500")])
 def test_units_are_written_as_the_api_server_does(value: int, text: str) -> None:
     assert format_units(value) == text
+
+
+@pytest.mark.parametrize(("value", "text"), [(0, "0"), (2000, "2"), (250, "250m"), (2001, "2001m")])
+def test_cpu_is_written_as_the_api_server_does(value: int, text: str) -> None:
+    assert format_millis(value) == text

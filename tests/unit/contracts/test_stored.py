@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from shared.contracts.bus.cloudevents import event_headers
-from shared.contracts.bus.stored import RefusedMessage, read_event, read_intent
+from shared.contracts.bus.stored import RefusedMessage, read_decision, read_event, read_intent
 from shared.contracts.bus.subjects import MAX_FACT_BYTES, event_subject, intent_subject
 from shared.contracts.eviction import EvictionEvent, EvictionIntent
 
@@ -65,6 +65,49 @@ def test_attributes_that_are_not_the_bodys_are_refused(change: dict[str, str], e
 @pytest.mark.parametrize("body", [b"", b"{}", b"\xff", b"null", b"[" * 20_000, b'{"v":' + b"9" * 5_000 + b"}"])
 def test_a_body_that_is_no_event_is_refused(body: bytes) -> None:
     assert reason(body=body) == "malformed"
+
+
+@pytest.mark.parametrize(("over", "reason"), [(0, None), (1, "too_large")])
+def test_the_headers_of_an_event_and_its_body_are_measured_together_before_they_are_read(
+    over: int, reason: str | None
+) -> None:
+    headers = event_headers(EVENT)
+    room = MAX_FACT_BYTES + over - sum(len(name) + len(value) for name, value in headers.items())
+    found = read_event(SUBJECT, headers, EVENT.encode().ljust(room))
+    assert getattr(found, "reason", None) == reason
+
+
+@pytest.mark.parametrize(("over", "reason"), [(0, None), (1, "too_large")])
+def test_an_intent_is_measured_before_it_is_read(over: int, reason: str | None) -> None:
+    found = read_intent(intent_subject(INTENT), INTENT.encode().ljust(MAX_FACT_BYTES + over))
+    assert getattr(found, "reason", None) == reason
+
+
+@pytest.mark.parametrize(("over", "reason"), [(0, "malformed"), (1, "too_large")])
+def test_a_decision_is_measured_before_it_is_read(over: int, reason: str) -> None:
+    found = read_decision("sublet.v1.decision", b"{".ljust(MAX_FACT_BYTES + over))
+    assert isinstance(found, RefusedMessage)
+    assert found.reason == reason
+
+
+def test_what_is_said_of_a_refused_fact_is_of_bounded_length() -> None:
+    found = read_event(SUBJECT, event_headers(EVENT) | {"ce-id": "\x1b" * 10_000}, EVENT.encode())
+    assert isinstance(found, RefusedMessage)
+    assert len(found.why) <= 4 * 300, "each character may take four to be shown"
+
+
+@pytest.mark.parametrize(
+    ("moment", "read"),
+    [
+        ("1999-12-31T23:59:59Z", False),
+        ("2000-01-01T00:00:00Z", True),
+        ("2999-12-31T23:59:59Z", True),
+        ("3000-01-01T00:00:00Z", False),
+    ],
+)
+def test_only_a_time_within_a_thousand_years_is_read(moment: str, read: bool) -> None:
+    found = read_event(SUBJECT, event_headers(EVENT), with_body(sent_at=moment))
+    assert isinstance(found, EvictionEvent) is read
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ def test_a_later_major_version_falls_into_the_same_stream() -> None:
 def test_what_stays_on_the_node_says_so() -> None:
     reach = {m.__name__: subjects.state_subject(m, NODE).split(".")[1] for m in subjects.STATE_MESSAGES}
     assert {name for name, where in reach.items() if where == "cluster"} == {
-        "Readiness", "NodeOffer", "PodFigures", "ServiceProfiles", "CpuWatch", "CpuMap"}  # fmt: skip
+        "Readiness", "HeardRound", "NodeOffer", "PodFigures", "ServiceProfiles", "CpuWatch", "CpuMap"}  # fmt: skip
 
 
 def test_an_event_filter_hears_its_events_and_no_others() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import typer
-from blocks import FIRST_SUCCESS, IN_FIVE_MINUTES, RUN_BY, report, sublet_words, wrong_words
+from blocks import FIRST_SUCCESS, IN_FIVE_MINUTES, RUN_BY, SECTION_RUN_BY, blocks, report, sublet_words, wrong_words
 from build_site import sources
 from navigation import NAVIGATION, Tree
 from wrong_inputs import application
@@ -44,6 +44,15 @@ def test_no_code_block_of_a_page_is_wrong() -> None:
 @pytest.mark.parametrize(("page", "test"), RUN_BY.items())
 def test_a_page_that_is_typed_is_named_by_its_test(page: str, test: str) -> None:
     assert Path(page).name in (ROOT / test).read_text()
+
+
+@pytest.mark.parametrize(("section", "test"), SECTION_RUN_BY.items())
+def test_a_section_that_is_typed_has_blocks_and_is_named_by_its_test(section: tuple[str, str], test: str) -> None:
+    page, heading = section
+    assert section in {(block.page, block.heading) for block in blocks()}
+    said = (ROOT / test).read_text()
+    assert Path(page).name in said
+    assert heading.partition(",")[0] in said
 
 
 def test_first_successes_are_typed_by_their_test() -> None:

@@ -33,7 +33,7 @@ def row(first: str) -> str:
     ("first", "bounds"),
     [
         ("ledger", [f"{EvictorSettings().ledger_max_bytes >> 20} MiB", f"{upkeep.KEEP_INTENTS} ended",
-                    f"{upkeep.KEEP_REFUSALS} refusals"]),
+                    f"{upkeep.KEEP_REFUSALS} refusals", f"{upkeep.KEEP_NEWEST} acknowledged messages of a day"]),
         ("broken ledgers set aside", [str(KEEP_BROKEN)]),
         ("events", [SPECS[EVENTS_STREAM]]),
         ("intents", [SPECS[INTENTS_STREAM]]),

@@ -15,6 +15,7 @@ from sublet.fleet.plan import MOST_NODES, FleetPlan, checked
         ({"nodes": MOST_NODES + 1}, f"want 1 to {MOST_NODES}"),
         ({"nodes": 10, "period_s": 0.5}, "--period 0.5: want 1 to 60 s"),
         ({"nodes": 10, "period_s": float("nan")}, "--period nan: want 1 to 60 s"),
+        ({"nodes": 10, "shards": 17}, "--shards 17: want 1 to 16"),
         ({"nodes": 10, "leaves": 0}, "--leaves 0: want 1 to 64"),
         ({"nodes": 10, "seconds": 4}, "--seconds 4: want 5 to 3600"),
         ({"nodes": 50_000, "period_s": 1.0}, "want --period 2.5 or longer, or fewer nodes"),

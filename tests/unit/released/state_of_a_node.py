@@ -65,7 +65,7 @@ def write_state(folder: Path) -> None:
     leases.write_lease(folder / leases.FILE, LEASE)
     margin = LearnedMargin()
     for number, need_cores in enumerate((5.0, 6.0, 9.0, 5.5)):
-        margin = margin.observe(need_cores, 12.0 * number, 48, AdaptiveSettings().rules)
+        margin = margin.observe(need_cores, 12.0 * number, 48, AdaptiveSettings().rules.learning)
     (folder / "policy-past.json").write_bytes(margins_text({"share": margin}, WALL_S))
     history = UsageHistory()
     for minute, used in enumerate((100, 900, 300, 0)):

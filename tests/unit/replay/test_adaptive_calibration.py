@@ -1,5 +1,6 @@
 """The forecast of the policy `adaptive` on recordings: what it claims comes true within a point, for every span."""
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from io import BytesIO
@@ -23,7 +24,7 @@ DAYS = ROOT.parent / "shared/data"
 """Public traces that are too large for the repository; where they are not, nothing is tested on them."""
 NODES = 6
 COLD_S = 600.0
-RULES = AdaptiveSettings().rules
+RULES = AdaptiveSettings().rules.learning
 
 
 @dataclass
@@ -47,7 +48,7 @@ def spans_of(traces: Iterator[Trace], warm_s: float) -> dict[float, Span]:
         for frame in trace.to_replay():
             need, before = frame.load.tenants_cores, state
             state = state.observe(need, frame.at_s, trace.cpus, RULES)
-            if before.last is None or frame.at_s < warm_s:
+            if before.last.at_s == -math.inf or frame.at_s < warm_s:
                 continue
             rise = need - before.last.expected_cores
             found[0.0].add(before.last.claimed_ratio, rise <= before.last.rise_cores)

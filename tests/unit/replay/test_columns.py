@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from services.advisor.core.model.containers import CpuColumns
 from services.advisor.core.model.machine import Bounds
 from services.advisor.registry import known_policies
 from sublet.replay.batch import BatchRules
@@ -95,7 +96,7 @@ def test_a_row_is_the_same_alone_and_among_many(
 def test_readings_of_one_uid_keep_their_own_figures() -> None:
     (sample,) = (frame.sample for frame in islice(node([("a", [1.0], 0)], Packing()).frames(), 1))
     twice = sample.model_copy(update={"pods": sample.pods * 2})
-    frame = TenantColumns(twice, BOUNDS[0]).frame(0.0, 30.0, 5.0, [(1.0, 1.0, 1.0), (4.0, 4.0, 4.0)])
+    frame = TenantColumns(twice, BOUNDS[0]).frame(0.0, 30.0, 5.0, CpuColumns((1.0, 4.0), (1.0, 4.0), (1.0, 4.0)))
     assert [container.cpu.usage_cores for container in frame.view(BOUNDS[0]).containers] == [1.0, 4.0]
 
 

@@ -61,12 +61,15 @@ def test_a_policy_that_owns_its_reserve_is_swept_over_its_margin() -> None:
     class Margin(PolicySettings):
         margin_factor: float = 4.0
 
-    assert own_sweep(Margin).startswith("margin_factor=")
-    assert "," not in own_sweep(Margin)
-    assert own_sweep(PolicySettings) == ""
+    (sweep,) = own_sweep(Margin)
+    assert sweep.startswith("margin_factor=")
+    assert "," not in sweep
+    assert own_sweep(PolicySettings) == ()
     (adaptive, *_) = families_of(["adaptive"], ["oracle"])
     assert "margin_factor=4,min_margin_percent=0" in adaptive.settings.values(), "as it is by default"
     assert "margin_factor=0.05,min_margin_percent=15" in adaptive.settings.values(), "a fixed part of the machine"
+    limited = "margin_factor=0.05,min_margin_percent=0,max_offer_percent=75"
+    assert limited in adaptive.settings.values(), "a fixed limit of the offer"
 
 
 @pytest.mark.parametrize(

@@ -28,11 +28,15 @@ class Writer:
     def __init__(self) -> None:
         self.documents: list[Mapping[str, Any]] = []
         self.failing = False
+        self.takes_s = 0.0
+        """Of a write, before it tells anything."""
 
-    async def write(self, document: Mapping[str, Any]) -> None:
+    async def write(self, document: Mapping[str, Any], latest: Callable[[], Mapping[str, Any]] | None = None) -> None:
         if self.failing:
             raise Unavailable("disk is full")
-        self.documents.append(document)
+        if self.takes_s:
+            await asyncio.sleep(self.takes_s)
+        self.documents.append(latest() if latest else document)
 
     @property
     def offers(self) -> list[str]:

@@ -1,6 +1,6 @@
 """Koordinator's batch resources as the reporter offers them: what they are made of, over time, and on the Node."""
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from kube_api import Api, FakeKube
 
 from services.reporter.batch_node_offer import BatchNodeOffer
-from services.reporter.core.batch_demand import ColocationStrategy, batch_offer
+from services.reporter.core.batch_demand import ColocationStrategy, batch_offer, system_used
 from services.reporter.core.field import FieldView, Offered
 from services.reporter.core.node_capacity import (
     RAW_ALLOCATABLE,
@@ -77,6 +77,52 @@ def test_what_a_node_lends(ten: Any, pods: list[PodReading], cpu_millis: int) ->
 
 
 @pytest.mark.parametrize(
+    ("pods", "memory_bytes"),
+    [
+        pytest.param([], 13 - 6, id="all of it is the system's"),
+        pytest.param([reading("web", None, GIB)], 13 - 4 - 2, id="a tenant by use"),
+        pytest.param([reading("web")], 13 - 6 - 4, id="a tenant without figure by request"),
+        pytest.param([reading("job", None, GIB, qos="reclaimed_cores")], 13 - 4, id="use of batch is not taken off"),
+        pytest.param([reading("web", None, 4 * GIB)], 13 - 8, id="the system never uses less than nothing"),
+        pytest.param([reading(f"web{n}", None, 2 * GIB) for n in range(4)], 0, id="nothing is left"),
+    ],
+)
+def test_what_memory_a_node_lends(ten: Any, pods: list[PodReading], memory_bytes: int) -> None:
+    """In halves of a GiB: 13 of 20 may be lent, 6 are in use."""
+    found = batch_offer(ten(*pods), TEN, ColocationStrategy())
+    assert found is not None
+    assert found.memory_bytes == memory_bytes * GIB // 2
+
+
+@pytest.mark.parametrize(
+    ("percent", "offered"),
+    [(None, (3000, 7 * GIB // 2)), (20, (2000, 2 * GIB)), (90, (3000, 7 * GIB // 2)), (0, (0, 0))],
+)
+def test_no_more_is_lent_than_the_part_of_the_node_that_may_be(
+    ten: Any, percent: int | None, offered: tuple[int, int]
+) -> None:
+    strategy = ColocationStrategy(cpu_at_most_percent=percent, memory_at_most_percent=percent)
+    found = batch_offer(ten(), TEN, strategy)
+    assert found is not None
+    assert (found.cpu_millis, found.memory_bytes) == offered
+
+
+def test_where_pods_say_that_they_use_more_than_the_node_nothing_is_the_systems(ten: Any) -> None:
+    assert system_used(ten(reading("web", 4000, 4 * GIB))) == (0, 0)
+    assert system_used(ten(reading("web", 1000, GIB), reading("db"))) == (2000, 2 * GIB)
+
+
+@pytest.mark.parametrize(("used_millis", "taken_millis"), [(500, 2000), (2400, 2400), (None, 2000)])
+def test_where_mid_pods_are_sold_what_they_ask_for_it_is_not_lent_again(
+    ten: Any, used_millis: int | None, taken_millis: int
+) -> None:
+    pods = reading("web", 100), reading("mid", used_millis, priority=7500)
+    found = batch_offer(ten(*pods), TEN, ColocationStrategy(mid_is_sold=True))
+    assert found is not None
+    assert (found.cpu.pods_used, found.cpu.pods_larger) == (100 + taken_millis, 2000 + taken_millis)
+
+
+@pytest.mark.parametrize(
     ("classes", "is_system"),
     [
         ({"priority": "koord-batch", "qos": "LS"}, False),
@@ -88,11 +134,11 @@ def test_what_a_node_lends(ten: Any, pods: list[PodReading], cpu_millis: int) ->
         ({}, True),
     ],
 )
-@pytest.mark.parametrize("cores", [1.0, None])
+@pytest.mark.parametrize(("cores", "held_bytes"), [(1.0, GIB), (None, GIB), (1.0, None)])
 def test_an_application_of_the_host_that_uses_batch_resources_is_not_the_systems(
-    ten: Any, classes: dict[str, Any], is_system: bool, cores: float | None
+    ten: Any, classes: dict[str, Any], is_system: bool, cores: float | None, held_bytes: int | None
 ) -> None:
-    yarn = ApplicationReading(name="yarn", cpu_usage_cores=cores, memory_working_set_bytes=GIB, **classes)
+    yarn = ApplicationReading(name="yarn", cpu_usage_cores=cores, memory_working_set_bytes=held_bytes, **classes)
     found = batch_offer(ten(reading("web", 1000, GIB)), TEN, ColocationStrategy())
     beside = batch_offer(
         ten(reading("web", 1000, GIB)).model_copy(update={"host_applications": (yarn,)}), TEN, ColocationStrategy()
@@ -100,7 +146,7 @@ def test_an_application_of_the_host_that_uses_batch_resources_is_not_the_systems
     assert found is not None
     assert beside is not None
     assert beside.cpu_millis - found.cpu_millis == (0 if is_system or cores is None else 1000)
-    assert beside.memory_bytes - found.memory_bytes == (0 if is_system else GIB)
+    assert beside.memory_bytes - found.memory_bytes == (0 if is_system or held_bytes is None else GIB)
 
 
 @pytest.mark.parametrize("absent", ["cpu_usage_cores", "memory_total_bytes", "memory_available_bytes"])
@@ -155,7 +201,8 @@ def test_what_a_node_keeps_back(document: dict[str, Any], reserved: tuple[int, i
     ("key", "text"),
     [
         *((RESERVATION, text) for text in ("{", "[]", '{"reservedCPUs": "x"}', '{"resources": {"cpu": "-1"}}',
-                                           '{"resources": {"memory": "much"}}', " " * 5000 + "{}")),
+                                           '{"resources": {"memory": "much"}}', '{"resources": {"memory": "2Ei"}}',
+                                           '{"resources": {"memory": "-1"}}', " " * 5000 + "{}")),
         *((NORMALIZATION_RATIO, text) for text in ("fast", "nan", "inf", "1e9", "")),
         *((RAW_ALLOCATABLE, text) for text in ("{}", '{"cpu": "1"}', "null")),
     ],
@@ -242,11 +289,27 @@ def test_samples_that_say_too_little_for_long_end_an_offer_as_none_do(ten: Any) 
     assert [offer.after(0), offer.after(60, None), offer.after(61, None), offer.after(62)] == [3000, 3000, None, 3000]
 
 
+HALF_GIB = GIB // 2
+
+
 @pytest.mark.parametrize("status", ["floor", "applied"])
-def test_no_more_is_offered_than_reclaimed_pods_are_given(ten: Any, allocation: NewAllocation, status: str) -> None:
-    offer = Offer(ten)
-    given = allocation(status=status, reclaimed_cpu_millis=2000, reclaimed_memory_bytes=GIB)
-    assert [offer.after(0), offer.after(1, allocation=given)] == [3000, 2000]
+@pytest.mark.parametrize(
+    ("given", "withheld", "offered"),
+    [
+        pytest.param(None, Offered(500, HALF_GIB), Offered(3000, 7 * HALF_GIB), id="by the formula alone"),
+        pytest.param(Offered(2000, GIB), NOTHING, Offered(2000, GIB), id="less is given"),
+        pytest.param(Offered(9000, 9 * GIB), NOTHING, Offered(3000, 7 * HALF_GIB), id="more is given"),
+        pytest.param(Offered(2000, GIB), Offered(500, HALF_GIB), Offered(1500, HALF_GIB), id="some of it was sold"),
+        pytest.param(Offered(2000, GIB), Offered(2001, GIB + 1), NOTHING, id="more than that was sold"),
+    ],
+)
+def test_no_more_is_offered_than_reclaimed_pods_are_given(
+    ten: Any, allocation: NewAllocation, status: str, given: Offered | None, withheld: Offered, offered: Offered
+) -> None:
+    amounts = {} if given is None else asdict(given)
+    applied = allocation(status=status, **{f"reclaimed_{name}": amount for name, amount in amounts.items()})
+    seen = ColocationInput(applied if given else None, ten(), 0.0, None, in_a_cluster=False)
+    assert BatchNodeOffer(settings()).smoothed(seen, withheld, 0.0) == offered
 
 
 def test_in_a_cluster_nothing_is_offered_before_the_node_was_read(ten: Any) -> None:
@@ -260,8 +323,11 @@ def test_other_settings_hold_from_the_next_sample_on(ten: Any) -> None:
     offer.after(0)
     offer.offer.reconfigure(settings(cpu_reclaim_percent=50))
     assert offer.after(1) == 2000
+    at_once = settings().model_copy(update={"rise_window_s": 2.0, "rise_sample_s": 2.0})
+    offer.offer.reconfigure(at_once)
+    assert offer.after(3) == 3000
     offer.offer.reconfigure(settings(enabled=False))
-    assert offer.after(2) is None
+    assert offer.after(4) is None
 
 
 def test_an_offer_carries_its_terms(ten: Any) -> None:

@@ -61,6 +61,7 @@ def test_what_central_withdrew_is_not_for_sale_and_what_was_never_offered_is_no_
         (said(Offered(1000, GIB)), said(Offered(1300, GIB)), True),
         (said(Offered(1000, GIB)), said(Offered(1000, 2 * GIB)), True),
         (said(Offered(0, GIB)), said(Offered(1, GIB)), True),
+        (said(Offered(0, 0)), said(Offered(0, 0)), False),
         (said(None), said(Offered(0, 0)), True),
         (said(Offered(0, 0)), said(None), True),
         (said(Offered(1, 1), Offered(5, 5)), said(Offered(1, 1), Offered(4, 5)), True),
@@ -128,6 +129,20 @@ def test_numa_nodes_of_an_old_sample_are_not_told() -> None:
     assert numas(FieldView(now=NOW, sample=sample)) == ()
     (zone,) = numas(FieldView(now=NOW, sample=sample, sample_fresh=True))
     assert zone.allocatable.cpu_millis is None, "without an allocation nobody knows what is reserved"
+
+
+@pytest.mark.parametrize("unknown", ["allocation", "sample", "offer"])
+def test_numa_nodes_have_no_share_of_what_is_not_known(unknown: str) -> None:
+    sample, allocation = sampled(numas=(numa(0, "0-7"),)), applied(pools=(PoolAllocation(pool="reclaim", cpus="0-3"),))
+    view = FieldView(
+        now=NOW,
+        allocation=None if unknown == "allocation" else allocation,
+        sample=None if unknown == "sample" else sample,
+        sample_fresh=True,
+    )
+    now = said(None if unknown == "offer" else Offered(1000, GIB))
+    zones = numas(FieldView(now=NOW, sample=sample, sample_fresh=True))
+    assert [zone.reclaimed_cpu_millis for zone in with_shares(zones, now, view)] == [None]
 
 
 def windows(*samples: NodeSample) -> UsageWindows:

@@ -79,6 +79,33 @@ def test_what_is_unused_is_the_most_that_mid_pods_get(ten_cpus: NewNode, pods: l
     assert offered(ten_cpus(*pods)).cpu_millis == millis
 
 
+def test_memory_of_a_dedicated_pod_is_lent_as_far_as_it_is_not_used(ten_cpus: NewNode) -> None:
+    assert offered(ten_cpus(reading("db", 1000, qos="dedicated_cores"))).memory_bytes == 8 * GIB
+
+
+@pytest.mark.parametrize(
+    ("pods", "thousandths"),
+    [
+        pytest.param([], 9000, id="less the system"),
+        pytest.param([reading("web", 1000)], 5000, id="less what a tenant asked for"),
+        pytest.param([reading("mid", 1000, priority=MID)], 9000, id="mid pods are what it is for"),
+        pytest.param([reading("a", 0), reading("b", 0), reading("c", 0)], 0, id="more was asked for than there is"),
+    ],
+)
+def test_a_part_of_what_nobody_asked_for_is_offered(
+    ten_cpus: NewNode, pods: list[PodReading], thousandths: int
+) -> None:
+    found = mid_offer(ten_cpus(*pods), TEN, MidStrategy(unallocated_percent=50), ProdReclaimable())
+    assert found is not None
+    assert (found.cpu_millis, found.memory_bytes) == (thousandths // 2, thousandths * GIB // 2000)
+
+
+def test_what_mid_pods_were_sold_and_do_not_use_is_theirs_each_by_itself(ten_cpus: NewNode) -> None:
+    mids = [reading("a", 5000, priority=MID), reading("b", 1000, priority=MID), reading("c", priority=MID)]
+    others = [reading("d", 0, priority=MID, phase="Succeeded"), reading("web", 0)]
+    assert sold_and_unused(ten_cpus(*mids, *others)) == Offered(7000, 7 * GIB)
+
+
 def test_what_kubelet_keeps_is_not_offered(ten_cpus: NewNode) -> None:
     kept = replace(TEN, reserved_cpu_millis=2500, reserved_memory_bytes=3 * GIB)
     found = offered(ten_cpus(), kept)

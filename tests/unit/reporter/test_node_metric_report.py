@@ -30,7 +30,7 @@ class Writer:
     def __init__(self, written: list[Mapping[str, Any]]) -> None:
         self._written = written
 
-    async def write(self, document: Mapping[str, Any]) -> None:
+    async def write(self, document: Mapping[str, Any], _latest: object = None) -> None:
         self._written.append(document)
 
 

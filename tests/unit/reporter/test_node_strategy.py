@@ -96,6 +96,14 @@ def test_a_wrong_value_leaves_the_configured_one_and_is_named(document: dict[str
     assert (found.degrade_after_s, found.batch) == (None, {})
 
 
+def test_what_is_wrong_of_mid_resources_alone_is_named_there() -> None:
+    found = node_override(node({"midReclaimMode": 1}))
+    assert (found.mid, found.unread, len(found.unread_mid)) == ({}, (), 1)
+    assert found.unread_mid[0].startswith(f"{STRATEGY}: midReclaimMode 1")
+    modes = [node_override(node({"midReclaimMode": mode})).mid for mode in ("static", "other", None)]
+    assert modes == [{"mode": "static"}, {"mode": "prediction"}, {}]
+
+
 def test_one_wrong_value_does_not_cost_the_others() -> None:
     found = node_override(labelled({"cpuReclaimThresholdPercent": "x", "degradeTimeMinutes": 2}, memory="0.5"))
     assert (found.degrade_after_s, found.batch, len(found.unread)) == (120.0, {"memory_reclaim_percent": 50}, 1)

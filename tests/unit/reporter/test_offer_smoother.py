@@ -1,8 +1,11 @@
 """What is told of an offer that moves: laws over any sequence of allocations."""
 
+import pytest
+from fixture_types import NewAllocation
 from hypothesis import given
 from hypothesis import strategies as st
 
+from services.reporter.core.field import Offered
 from services.reporter.core.offer_smoother import OfferSmoother
 from services.reporter.core.smoothing import SmoothingRules
 from services.reporter.core.window import WindowRules
@@ -49,3 +52,27 @@ def test_nothing_is_told_before_the_first_allocation() -> None:
     offers = ReclaimedNodeOffer(ReporterSettings())
     assert offers.smoothed(None, 0.0, fresh=False) is None
     assert offers.state() is None
+
+
+@pytest.mark.parametrize(
+    ("withheld", "reported"),
+    [
+        (Offered(0, 0), Offered(4000, 4 << 30)),
+        (Offered(500, 1 << 30), Offered(3500, 3 << 30)),
+        (Offered(4001, (4 << 30) + 1), Offered(0, 0)),
+    ],
+)
+def test_what_was_sold_to_others_is_not_reported_and_the_first_real_offer_is_as_it_is(
+    allocation: NewAllocation, withheld: Offered, reported: Offered
+) -> None:
+    offer = ReclaimedNodeOffer(ReporterSettings())
+    assert offer.smoothed(None, 0.0, fresh=True) is None
+    floor = allocation(status="floor", reclaimed_cpu_millis=10, reclaimed_memory_bytes=10)
+    offer.smoothed(floor, 1.0, fresh=True, withheld=withheld)
+    given = {"reclaimed_cpu_millis": 4000, "reclaimed_memory_bytes": 4 << 30}
+    assert offer.smoothed(allocation(**given), 2.0, fresh=True, withheld=withheld) == reported
+    more = allocation(reclaimed_cpu_millis=8000, reclaimed_memory_bytes=8 << 30)
+    assert offer.smoothed(more, 100.0, fresh=False, withheld=withheld) == reported, "a stale one raises nothing"
+    fallen = Offered(min(10, reported.cpu_millis), min(10, reported.memory_bytes))
+    assert offer.smoothed(floor, 101.0, fresh=False) == fallen, "a fall counts, however old"
+    assert offer.smoothed(None, 102.0, fresh=False) == fallen

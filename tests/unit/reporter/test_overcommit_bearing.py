@@ -39,6 +39,13 @@ def test_a_load_of_ten_seconds_moves_nothing_and_one_of_thirty_does_at_once() ->
     assert found[625] == pytest.approx(1.0)
 
 
+@pytest.mark.parametrize("second", range(5))
+def test_a_spike_in_every_fifth_slot_is_a_load_wherever_in_the_slot_it_comes(second: int) -> None:
+    """A slot is five seconds; of single uses these would be so few that they are left out."""
+    found = said([9000 if now % 25 == second else 1000 for now in range(600)])
+    assert found[-1] == pytest.approx(1.0)
+
+
 def test_a_rise_comes_ten_minutes_after_the_load_has_gone() -> None:
     found = said([*[9000] * 400, *[1000] * 1500])
     rose = next(place for place, ratio in enumerate(found) if ratio and ratio > 1)

@@ -81,12 +81,12 @@ def test_the_weights_stay_finite() -> None:
 
 def test_a_minute_counts_by_its_largest_use() -> None:
     history = UsageHistory()
-    for second, millis in enumerate([100, 5000, 100, 100]):
-        history.observe({"one": UsedAmounts(millis, 0)}, float(second))
+    for second, (millis, gib) in enumerate([(100, 1), (5000, 1), (100, 4), (100, 1)]):
+        history.observe({"one": UsedAmounts(millis, gib * GIB)}, float(second))
     history.observe({}, MINUTE_S)
     found = history.peak("one", least_minutes=1)
     assert found is not None
-    assert found.cpu_millis > 5000
+    assert (found.cpu_millis > 5000, found.memory_bytes > 4 * GIB) == (True, True)
     assert history.models["one"].minutes == 1
 
 
@@ -143,6 +143,32 @@ def test_after_days_without_observation_nobody_is_known_by_the_minute_of_then() 
 )
 def test_what_prod_pods_lend(ten_cpus: NewNode, pods: list[PodReading], millis: int) -> None:
     assert near(lent(ten_cpus(*pods)).cpu_millis, millis)
+
+
+@pytest.mark.parametrize(
+    ("asked", "peaks", "together", "thousandths"),
+    [
+        pytest.param(
+            [4500, 4500], [4000, 4000], 4000, 9000 - 2 * 4400, id="what each does not use, though not at once"
+        ),
+        pytest.param([6000, 6000], [4000, 4000], 4000, 10_000 - 2 * 4400, id="nor more than the node has beside that"),
+        pytest.param([4000, 4000], [1000, 1000], 5000, 8000 - 5500 - 1100, id="nor more than all together leave"),
+        pytest.param([1000, 3000], [2000, 1000], 500, 3000 - 1100, id="one above its request takes from no other"),
+    ],
+)
+def test_no_more_is_lent_than_by_any_of_the_sums(
+    ten_cpus: NewNode, asked: list[int], peaks: list[int], together: int, thousandths: int
+) -> None:
+    """Of CPU in milli-cores and of memory in thousandths of a GiB, which are given and used alike."""
+    pods = [reading(f"web{n}", 0, asked_millis=millis) for n, millis in enumerate(asked)]
+    used = {one.pod.uid: peak for one, peak in zip(pods, peaks, strict=True)} | {PROD: together, SYSTEM: 1000}
+    history = UsageHistory()
+    for minute in range(MINUTES + 1):
+        amounts = {name: UsedAmounts(millis, millis * GIB // 1000) for name, millis in used.items()}
+        history.observe(amounts, minute * MINUTE_S)
+    found = lent(ten_cpus(*pods), history)
+    assert near(found.cpu_millis, thousandths)
+    assert near(found.memory_bytes * 1000 // GIB, thousandths)
 
 
 def test_dedicated_pods_lend_memory(ten_cpus: NewNode) -> None:

@@ -35,6 +35,17 @@ def test_a_new_allocation_is_written_at_once(play: Play) -> None:
     assert play(story).writer.offers == ["44k", "42k", "40k"]
 
 
+def test_a_write_under_way_tells_what_is_applied_meanwhile_and_is_not_made_twice(play: Play) -> None:
+    async def story(node: Node) -> None:
+        await node.offer(44_000)
+        node.writer.takes_s = 2.0
+        await node.offer(42_000)
+        await node.offer(40_000)
+        await asyncio.sleep(10)
+
+    assert play(story).writer.offers == ["44k", "40k"]
+
+
 def test_the_same_allocation_again_writes_nothing(play: Play) -> None:
     async def story(node: Node) -> None:
         for _ in range(100):
