@@ -13,6 +13,7 @@ import hypothesis
 import looptime
 import pytest
 import structlog
+from slow_machines import patience_s
 from xdist.remote import Producer
 from xdist.scheduler.loadscope import LoadScopeScheduling
 
@@ -67,9 +68,12 @@ def pytest_xdist_auto_num_workers() -> int:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """What needs this host's cgroups says so in its name, which is all that the scheduler knows of a test."""
+    default_s = float(config.getini("timeout"))
     for item in items:
+        marker = item.get_closest_marker("timeout")
+        item.add_marker(pytest.mark.timeout(patience_s(marker.args[0] if marker else default_s)), append=False)
         if item.get_closest_marker("slow") and not item.nodeid.startswith(SLOW_FOLDERS):
             raise pytest.UsageError(f"{item.nodeid}: `make test-chaos` looks for slow tests in {SLOW_FOLDERS} alone")
         if item.get_closest_marker("root"):
@@ -126,7 +130,7 @@ def until() -> Callable[[Callable[[], object]], Awaitable[None]]:
     """Wait for a condition instead of for a time."""
 
     async def wait(condition: Callable[[], object]) -> None:
-        async with asyncio.timeout(PATIENCE_S):
+        async with asyncio.timeout(patience_s(PATIENCE_S)):
             while not condition():
                 await asyncio.sleep(0.005)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 import yaml
+from slow_machines import patience_s
 
 if TYPE_CHECKING:
     from kube_rig.cluster import Cluster
@@ -74,7 +75,7 @@ def guarded(cluster: "Cluster") -> "Iterator[Cluster]":
         cluster.wait_gone(f"namespace/{SYSTEM}")
         namespace = {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": SYSTEM}}
         cluster.kubectl("apply", "--server-side", "--force-conflicts", "--kustomize", str(K8S / "crds"))
-        cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
+        cluster.kubectl("wait", "crd", "--for=condition=Established", f"--timeout={patience_s(60):.0f}s", "--all")
         cluster.apply(namespace, *wanted)
     about = {"name": "gold", "namespace": "default", "annotations": {"katalyst.kubewharf.io/qos_level": "gold"}}
     spec = {"containers": [{"name": "main", "image": "none.example/none"}]}

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from slow_machines import patience_s
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group
@@ -43,7 +44,7 @@ def record(name: str, *command: str, qos: str = "reclaimed_cores", **amounts: in
 
 def wait_for(condition: Callable[[], object]) -> None:
     """Wait for a condition, never for a time."""
-    end = time.monotonic() + PATIENCE_S
+    end = time.monotonic() + patience_s(PATIENCE_S)
     while not condition():
         assert time.monotonic() < end, "it did not happen"
         time.sleep(0.005)

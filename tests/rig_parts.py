@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from rig.packages import SUITE, RigMissing, own_lists, run, unpack
+from slow_machines import patience_s
 
 GO_PACKAGES = ("golang-1.23-go", "golang-1.23-src")
 """Of the backports: the oldest that fetches the very toolchain that a module names, by hash."""
@@ -94,13 +95,18 @@ class Needs:
 def until(condition: Callable[[], object], limit_s: float, what: str) -> None:
     """Wait until a condition holds.
 
+    Args:
+        condition: looked at again and again.
+        limit_s: what a quiet machine may need.
+        what: the condition in words.
+
     Raises:
-        TimeoutError: it did not within the limit; names what was waited for.
+        TimeoutError: it did not within the limit, a slow machine's; names what was waited for.
     """
-    end = time.monotonic() + limit_s
+    end = time.monotonic() + patience_s(limit_s)
     while not condition():
         if time.monotonic() > end:
-            raise TimeoutError(f"{what}: not within {limit_s:g} s")
+            raise TimeoutError(f"{what}: not within {patience_s(limit_s):g} s")
         time.sleep(POLL_S)
 
 

@@ -5,6 +5,8 @@ import contextlib
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
+from slow_machines import patience_s
+
 T = TypeVar("T")
 
 LOOK_S = 0.05
@@ -17,7 +19,7 @@ async def until_met(condition: Callable[[], Awaitable[object]], limit_s: float) 
     Raises:
         TimeoutError: it is not within the bound.
     """
-    async with asyncio.timeout(limit_s):
+    async with asyncio.timeout(patience_s(limit_s)):
         while not await condition():
             await asyncio.sleep(LOOK_S)
 
@@ -36,7 +38,7 @@ async def until_found(
     """
     found: T | str = "nothing"
     try:
-        async with asyncio.timeout(limit_s):
+        async with asyncio.timeout(patience_s(limit_s)):
             while True:
                 with contextlib.suppress(*not_yet):
                     found = await look()
@@ -44,4 +46,4 @@ async def until_found(
                         return found
                 await asyncio.sleep(LOOK_S)
     except TimeoutError:
-        raise AssertionError(f"not within {limit_s:g} s; last seen: {found}") from None
+        raise AssertionError(f"not within {patience_s(limit_s):g} s; last seen: {found}") from None

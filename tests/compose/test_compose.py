@@ -14,6 +14,7 @@ import pytest
 from compose_rig.parts import PROJECT
 from compose_rig.project import Project
 from rig_parts import until
+from slow_machines import patience_s
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
@@ -110,7 +111,7 @@ def consumer(project: Project, tmp_path_factory: pytest.TempPathFactory) -> Iter
     process = subprocess.Popen(words, cwd=PROJECT, env=environment)
     yield file
     process.terminate()
-    assert process.wait(30.0) == 0
+    assert process.wait(patience_s(30)) == 0
 
 
 def ids_in(file: Path) -> list[str]:
@@ -153,7 +154,7 @@ async def test_who_comes_without_a_password_may_read_and_nothing_else(project: P
     client = await nats.connect(project.nats_url, error_cb=note)
     try:
         await client.publish(subject, b"{}")
-        assert "permissions violation" in str(await asyncio.wait_for(refused, 10.0)).lower()
+        assert "permissions violation" in str(await asyncio.wait_for(refused, patience_s(10))).lower()
     finally:
         await client.close()
 

@@ -17,6 +17,7 @@ from compose_rig.engine import Engine, EngineError, prometheus_image
 from compose_rig.parts import ENGINE
 from compose_rig.project import FOLDER, Project
 from rig_parts import until
+from slow_machines import patience_s
 
 pytestmark = [pytest.mark.compose, pytest.mark.timeout(900)]
 
@@ -165,7 +166,7 @@ class TestMonitoring:
         """The series that an expression gives, as this machine may ask."""
         url = f"http://127.0.0.1:{os.environ['PROMETHEUS_PORT']}/api/v1/query?{urllib.parse.urlencode({'query': expr})}"
         try:
-            with urllib.request.urlopen(url, timeout=10) as answer:
+            with urllib.request.urlopen(url, timeout=patience_s(10)) as answer:
                 found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
         except OSError:
             return []

@@ -14,6 +14,7 @@ import pytest
 from consumer_rig import Consumer, Language, built
 from events_told import Teller, evictions, ids_by_pod, telling
 from nats.js.api import ConsumerInfo
+from slow_machines import patience_s
 
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
@@ -22,7 +23,7 @@ from shared.contracts.eviction import EvictionEvent
 pytestmark = [pytest.mark.consumers, pytest.mark.timeout(300)]
 
 TEAM = "team-a"
-PATIENCE_S = 60.0
+PATIENCE_S = patience_s(60.0)
 ACK_WAIT_S = 2.0
 """An operator's choice for these tests; the examples ask for 30 s where they create the durable themselves."""
 

@@ -12,6 +12,7 @@ import pytest
 from consumer_rig import EXAMPLES, Consumer, Language, built
 from events_told import Teller, evictions, ids_by_pod, telling
 from nats.js.api import AckPolicy, ConsumerConfig
+from slow_machines import patience_s
 
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.subjects import EVENTS_STREAM, event_filter
@@ -21,7 +22,7 @@ pytestmark = [pytest.mark.consumers, pytest.mark.timeout(300)]
 
 PAGE = (EXAMPLES.parents[1] / "docs" / "subscribing.md").read_text()
 TEAM = "team-a"
-PATIENCE_S = 60.0
+PATIENCE_S = patience_s(60.0)
 
 
 def rights(language: Language, *, create: bool) -> dict[str, list[str]]:

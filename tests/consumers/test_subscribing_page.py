@@ -21,6 +21,7 @@ from events_told import Teller, evictions
 from nats.aio.client import Client
 from nats.js.api import AckPolicy, ConsumerConfig
 from present import present
+from slow_machines import patience_s
 
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.cloudevents import event_headers
@@ -33,7 +34,7 @@ pytestmark = [pytest.mark.consumers, pytest.mark.timeout(120)]
 
 ROOT = EXAMPLES.parents[1]
 PAGE = (ROOT / "docs" / "subscribing.md").read_text()
-PATIENCE_S = 30.0
+PATIENCE_S = patience_s(30.0)
 FOR_EVER = "until Ctrl-C"
 LAST_POD = "batch-1"
 """Of the events that are told to a command of the page."""

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from consumer_rig import Consumer, Language, built
 from events_told import Teller, evictions, ids_by_pod
+from slow_machines import patience_s
 
 from shared.adapters.nats.embedded.password import password_hash
 from shared.adapters.nats.embedded.reload import LocalServer, local_server
@@ -18,7 +19,7 @@ from shared.core.bus.durable import EventFilter, wanted_durable
 pytestmark = [pytest.mark.consumers, pytest.mark.timeout(300)]
 
 TEAM = "team-a"
-PATIENCE_S = 60.0
+PATIENCE_S = patience_s(60.0)
 ACK_WAIT_S = 2.0
 """What was under way when the login went comes again after this long."""
 PASSWORD, OTHER = "first-password", "second-password"

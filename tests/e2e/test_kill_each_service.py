@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 from eager_evictor import EAGER
 from present import present
+from slow_machines import patience_s
 from stored_events import event_in
 
 from shared.adapters.clock import SystemClock
@@ -34,7 +35,7 @@ from sublet.host.preflight import check_host
 from sublet.host.session import Session
 
 KILLS = int(os.environ.get("CHAOS_KILLS", "20"))
-PATIENCE_S = 40.0
+PATIENCE_S = patience_s(40.0)
 POLL_S = 0.02
 # A request of 100 CPUs breaks the over-commit rule on any small machine: the pod is evicted as soon as it is seen.
 GREEDY = ["--qos", "reclaimed", "--cpu", "100", "--memory", "16Mi", "--grace-period", "1"]

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from slow_machines import patience_s
+
 from services.evictor.app import EvictorApp
 from services.evictor.ports import EvictorPorts
 from services.evictor.settings import NAME, EvictorSettings
@@ -21,7 +23,7 @@ from shared.settings import CommonSettings, section
 from shared.wire import Wire
 
 NODE = "node-a"
-PATIENCE_S = 20.0
+PATIENCE_S = patience_s(20.0)
 VICTIM = Pod(
     uid="beef", name="batch", qos="reclaimed_cores", containers=(Container(name="main", cpu_request_millis=9_000),),
     grace_s=0,

@@ -10,6 +10,7 @@ from unittest.mock import patch
 import nats
 from bus_rights_rig import PASSWORD, ChartServer, Hub, free_port, hub_server, running
 from present import present
+from slow_machines import patience_s
 from until_met import until_met
 
 from shared.adapters.nats.bus import NatsBus
@@ -117,11 +118,11 @@ class HubOfThree:
     async def leader(self, stream: str, ask: str) -> str:
         """Who leads a stream, as one of the servers knows it; "" while nobody does."""
         try:
-            client = await nats.connect(self._hubs[ask].url(f"central:{PASSWORD}"), connect_timeout=5)
+            client = await nats.connect(self._hubs[ask].url(f"central:{PASSWORD}"), connect_timeout=patience_s(5))
         except (OSError, nats.errors.Error):
             return ""
         try:
-            info = await client.jetstream(timeout=5).stream_info(stream)
+            info = await client.jetstream(timeout=patience_s(5)).stream_info(stream)
             return str(present(info.cluster).leader or "")
         except nats.errors.Error:
             return ""

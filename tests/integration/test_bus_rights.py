@@ -14,6 +14,7 @@ from bus_rights_rig import PASSWORD, Hub, Leaf, at_the_hub, running, started_hub
 from fixture_types import Until
 from nats.aio.client import Client
 from nats.aio.msg import Msg
+from slow_machines import patience_s
 
 from shared.adapters.nats.bus import NatsBus
 from shared.contracts.bus.subjects import CONFIG_BUCKET, DECISIONS_STREAM, EVENTS_STREAM, INTENTS_STREAM, STREAMS
@@ -74,7 +75,7 @@ class World:
         Thief to leaf and leaf to hub are one connection each, on which everything keeps its order, and both servers
         deal with what they read before they read on. So what stands before an answered request is dealt with.
         """
-        assert (await self.thief.request(OWN, timeout=20)).data == b"of a"
+        assert (await self.thief.request(OWN, timeout=patience_s(20))).data == b"of a"
 
     async def done(self) -> None:
         """Return once whatever could follow from what the thief has sent has followed, and is heard.
@@ -86,7 +87,7 @@ class World:
         The listeners come last, each on its own connection.
         """
         await self.read()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             while (await self.hub.server.monitored("jsz"))["api"].get("inflight"):
                 await asyncio.sleep(0.005)
         rounds = (self.lasts + 1, self.lasts + 2)
@@ -95,7 +96,7 @@ class World:
             for subject in LAST:
                 await self.central.publish_durable(DurableMessage(subject, b"{}", msg_id=f"{subject} {number}"))
             await self.central.put(CONFIG_BUCKET, "node.z", b"%d" % number)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             while self.lasts < rounds[-1]:
                 await asyncio.sleep(0.005)
         await self.other.replay(INTENTS_STREAM, "sublet.cluster.v1.intent.b.*")

@@ -12,6 +12,7 @@ from bus_rights_rig import PASSWORD, ChartServer, Hub, Leaf, at_the_hub, divided
 from central_rig import central_on
 from fixture_types import Until
 from present import present
+from slow_machines import patience_s
 from until_met import until_met
 
 from shared.adapters.clock import SystemClock
@@ -37,7 +38,7 @@ def three(tmp_path: Path, replaced: Mapping[str, str] | None = None) -> Iterator
 async def replicas(url: str) -> dict[str, int]:
     client = await nats.connect(url)
     try:
-        found = await client.jetstream(timeout=20).streams_info()
+        found = await client.jetstream(timeout=patience_s(20)).streams_info()
         return {present(info.config.name): present(info.config.num_replicas) for info in found}
     finally:
         await client.close()

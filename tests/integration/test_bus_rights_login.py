@@ -33,6 +33,7 @@ from bus_rights_rig import (
     started_hub,
 )
 from fixture_types import Until
+from slow_machines import patience_s
 from test_bus_rights import leaf
 
 from services.central.core.logins.bus_login import AUDIENCE, NODE_NAME
@@ -79,7 +80,7 @@ async def test_a_leaf_that_lost_the_hub_comes_back_with_the_newest_token_and_nev
                 await agent.drain()
             finally:
                 process.terminate()
-            assert process.wait(20) == 0
+            assert process.wait(patience_s(20)) == 0
     assert leaf.server.said("Server Exiting")
 
 

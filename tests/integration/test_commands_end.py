@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from fixture_types import Until
+from slow_machines import patience_s
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
 from shared.adapters.nats.embedded.server import NatsServer
 from shared.contracts.bus.subjects import STREAMS
 
-PATIENCE_S = 60.0
+PATIENCE_S = patience_s(60.0)
 SOCKETS_OF_A_LOOP = 2
 """The two ends of the pair by which signals wake an event loop."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from evictor_rig import NODE, evictor_app
 from fixture_types import Until
+from slow_machines import patience_s
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
@@ -67,7 +68,7 @@ async def test_events_of_an_outage_arrive_once_each_in_order_after_it(
             await asyncio.sleep(0.01)
 
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             await pressed_until(1)
             await until(lambda: app.state()["outbox"] == 0)
             server.kill()

@@ -12,6 +12,7 @@ import pytest
 from evictor_rig import NODE, PLENTY_MILLIS, TOO_LITTLE_MILLIS, VICTIM, Voices, evictor_app
 from fixture_types import Until
 from present import present
+from slow_machines import patience_s
 
 from services.central.main import PLAN as CENTRAL
 from services.evictor.app import EvictorApp
@@ -82,7 +83,7 @@ async def evicted(voices: Voices) -> list[str]:
     """Offer far too little until the pod has gone; the phases that are told."""
     await voices.speak_until(lambda: voices.evictor.kills, TOO_LITTLE_MILLIS)
     told: list[str] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience_s(20)):
         while "succeeded" not in told:
             events = [read_event(m.subject, m.headers, m.data) for m in await voices.bus.replay(EVENTS_STREAM, ">")]
             told = [phase_of(event) for event in events]
@@ -133,7 +134,7 @@ async def test_eight_megabytes_cost_their_sender_the_connection_and_nobody_else(
     login = json.dumps({"verbose": False, "user": where.username, "pass": unquote(present(where.password))}).encode()
 
     def send() -> bytes:
-        with socket.create_connection((where.hostname, where.port), timeout=10) as stranger:
+        with socket.create_connection((where.hostname, where.port), timeout=patience_s(10)) as stranger:
             stranger.recv(1 << 16)
             said = b"CONNECT %s\r\nPUB %s %d\r\n" % (login, subject.encode(), size)
             with contextlib.suppress(OSError):

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import nats
 from fixture_types import Until
+from slow_machines import patience_s
 from test_evictor_audit import command, evict_one
 
 from shared.adapters.clock import SystemClock
@@ -54,8 +55,8 @@ async def test_what_the_copy_has_is_there_and_streams_durables_and_configuration
         reader = await team.jetstream().pull_subscribe("", durable="team-a", stream=EVENTS_STREAM)
         found = []
         for _ in range(count):
-            [message] = await reader.fetch(1, timeout=10)
-            await message.ack_sync(timeout=10)
+            [message] = await reader.fetch(1, timeout=patience_s(10))
+            await message.ack_sync(timeout=patience_s(10))
             found.append(int(message.data))
         await reader.unsubscribe()
         return found

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from present import present
+from slow_machines import patience_s
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.kube import client as kube_client
@@ -115,7 +116,7 @@ async def mirrored(kube: Kube) -> AsyncIterator[Mirrored]:
     task = asyncio.create_task(mirror.run())
 
     async def holds(wanted: dict[str, str]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             while mirror.age_s is None or dict(mirror.objects) != {f"uid-{k}": v for k, v in wanted.items()}:
                 changed.clear()
                 await changed.wait()

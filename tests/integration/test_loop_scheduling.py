@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from present import present
+from slow_machines import patience_s
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.scheduling import BEST_NICE, give_best_nice
@@ -53,7 +54,7 @@ def run(body: str, *, user: int | None = None, group: Path | None = None) -> sub
     if group is not None:
         program = f"open({str(group / 'cgroup.procs')!r}, 'w').write('0')\n{program}"
     return subprocess.run(
-        [*words, sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False
+        [*words, sys.executable, "-c", program], capture_output=True, text=True, timeout=patience_s(60), check=False
     )
 
 

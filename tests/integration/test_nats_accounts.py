@@ -17,6 +17,7 @@ from durable_counts import until_counted
 from fixture_types import Until
 from nats.aio.client import Client
 from present import present
+from slow_machines import patience_s
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
@@ -89,7 +90,7 @@ class TeamClient:
     async def said(self, subject: str, data: bytes = b"") -> str:
         """What comes of a question: the answer, or what the server said against it."""
         before = len(self.errors)
-        asking = asyncio.create_task(self.client.request(subject, data, timeout=10))
+        asking = asyncio.create_task(self.client.request(subject, data, timeout=patience_s(10)))
         while not asking.done():
             if len(self.errors) > before:
                 asking.cancel()
@@ -104,9 +105,9 @@ class TeamClient:
 async def test_a_team_reads_its_durable_and_acknowledges(bus: NatsBus, running: LocalServer) -> None:
     team = await TeamClient.come(await give(running, "team-a"))
     durable = await team.client.jetstream().pull_subscribe("", durable="team-a", stream=EVENTS_STREAM)
-    [message] = await durable.fetch(1, timeout=10)
+    [message] = await durable.fetch(1, timeout=patience_s(10))
     assert (message.data, present(message.headers)["Nats-Msg-Id"]) == (b"team-a", "team-a")
-    await message.ack_sync(timeout=10)
+    await message.ack_sync(timeout=patience_s(10))
     assert (await until_counted(bus, "team-a", pending=0)).oldest is None
     await team.client.close()
 

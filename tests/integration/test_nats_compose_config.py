@@ -14,6 +14,7 @@ from bus_rights_rig import ComposeServer
 from durable_counts import until_counted
 from fixture_types import Until
 from nats.js.errors import NotFoundError
+from slow_machines import patience_s
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
@@ -51,8 +52,8 @@ async def bus(compose: ComposeServer) -> AsyncIterator[NatsBus]:
 async def test_the_team_pulls_from_its_durable(compose: ComposeServer, bus: NatsBus) -> None:
     client = await nats.connect(compose.url_of("team-a:team-word"))
     durable = await client.jetstream().pull_subscribe("", durable="team-a", stream=EVENTS_STREAM)
-    [message] = await durable.fetch(1, timeout=10)
-    await message.ack_sync(timeout=10)
+    [message] = await durable.fetch(1, timeout=patience_s(10))
+    await message.ack_sync(timeout=patience_s(10))
     assert message.data == b"1"
     await until_counted(bus, "team-a", pending=0)
     await client.close()
@@ -81,7 +82,7 @@ async def test_who_comes_without_a_name_reads_and_cannot_publish(
 async def test_a_reader_follows_as_the_subscriber_of_the_deployment_does(compose: ComposeServer, bus: NatsBus) -> None:
     reader = await connect(compose.url, name="cli/subscriber", connect_timeout_s=5, clock=SystemClock())
     async with (
-        asyncio.timeout(10),
+        asyncio.timeout(patience_s(10)),
         contextlib.aclosing(cast("AsyncGenerator[Received, None]", reader.follow(EVENTS_STREAM, ">"))) as events,
     ):
         assert (await anext(events)).data == b"1"

@@ -10,6 +10,7 @@ import nats
 import pytest
 from bus_rights_rig import ComposeServer
 from nats.js.api import StreamConfig
+from slow_machines import patience_s
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import NatsBus, connect
@@ -18,7 +19,7 @@ from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS
 from shared.ports import DurableMessage, Received
 
 EVENT = "sublet.cluster.v1.event.eviction.created.{}.node-a"
-LIMIT_S = 20.0
+LIMIT_S = patience_s(20.0)
 
 
 @pytest.fixture

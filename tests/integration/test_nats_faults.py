@@ -11,6 +11,7 @@ from fixture_types import Until
 from nats.aio.msg import Msg
 from nats.js.api import StreamConfig
 from prometheus_client import Counter, Gauge
+from slow_machines import patience_s
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
@@ -235,7 +236,7 @@ async def test_a_cancellation_that_meets_its_answer_is_not_lost() -> None:
 
     async def ask() -> None:
         with unavailable("a request"):
-            await asyncio.wait_for(answer, 10)
+            await asyncio.wait_for(answer, patience_s(10))
         reached.append("after")
 
     asking = asyncio.create_task(ask())
@@ -384,7 +385,7 @@ async def test_a_poisoned_message_is_refused_and_counted_and_the_next_one_taken(
         await bus.publish(subject, poison)
     good = wire.stamp(Health, health=ServiceHealth(service="qrm", ok=True))
     await wire.publish(good, suffix=".qrm")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(patience_s(10)):
         assert await slot.next() == good
     assert count(telemetry.REFUSED, "test", "health", "malformed") == before + 5
     await bus.drain()

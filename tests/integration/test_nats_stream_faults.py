@@ -13,6 +13,7 @@ from fixture_types import Until
 from nats.aio.client import Client
 from nats.js.api import DiscardPolicy, RetentionPolicy, StreamConfig
 from present import present
+from slow_machines import patience_s
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
@@ -171,16 +172,16 @@ async def test_who_never_acknowledges_is_given_one_and_holds_up_nobody(bus: Nats
     js = operator.jetstream()
     await bus.publish_durable(DurableMessage(EVENT, b"0", msg_id="0"))
     silent = await js.pull_subscribe("", durable="silent", stream=EVENTS_STREAM)
-    await silent.fetch(1, timeout=10)
+    await silent.fetch(1, timeout=patience_s(10))
     ask = f"$JS.API.CONSUMER.MSG.NEXT.{EVENTS_STREAM}.silent"
     for number in range(1, 200):
         await bus.publish_durable(DurableMessage(EVENT, b"%d" % number, msg_id=f"{number}"))
     assert telemetry.STORE_RETRIES._value.get() == before
     diligent = await js.pull_subscribe("", durable="diligent", stream=EVENTS_STREAM)
     for number in range(200):
-        [message] = await diligent.fetch(1, timeout=10)
+        [message] = await diligent.fetch(1, timeout=patience_s(10))
         assert int(message.data) == number
-        await message.ack_sync(timeout=10)
-    answer = await operator.request(ask, b'{"batch":1,"expires":50000000}', timeout=10)
+        await message.ack_sync(timeout=patience_s(10))
+    answer = await operator.request(ask, b'{"batch":1,"expires":50000000}', timeout=patience_s(10))
     assert present(answer.headers)["Status"] == "408", "one under way is all it gets"
     await until_counted(bus, "silent", pending=199, unacknowledged=1)

@@ -13,6 +13,7 @@ import pytest
 from cpuset_model import MEMS, TOP, CpusetModel, Refusal, as_tree, check_safe, trees, wishes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from slow_machines import patience_s
 
 from services.qrm.adapters.kernel.pod_limits import PodLimits
 from services.qrm.adapters.kernel.writer import CgroupWriter
@@ -212,7 +213,7 @@ def test_a_memory_limit_goes_down_to_what_is_in_use_and_never_below(cgroups: Cgr
         assert limit >= int(cgroups.text(group, "memory.usage_in_bytes", "memory") or 0)
         assert process.poll() is None
         process.stdin.close()
-        assert process.wait(10) == 0
+        assert process.wait(patience_s(10)) == 0
 
 
 def test_kubelets_groups_are_written_from_the_pod_down_and_left_alone_above(cgroups: Cgroups, top: str) -> None:
@@ -311,7 +312,7 @@ def test_who_takes_more_than_his_limit_is_ended_by_the_kernel_in_his_own_contain
         assert greedy.hold(32)
         assert modest.hold(32)
         assert not greedy.hold(200)
-        assert greedy.process.wait(10) == -signal.SIGKILL
+        assert greedy.process.wait(patience_s(10)) == -signal.SIGKILL
         assert modest.hold(33)
     assert [_killed(cgroups, group) for group in groups[1:]] == [1, 0]
 

@@ -11,6 +11,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
 import pytest
+from slow_machines import patience_s
 
 from services.qrm.adapters.kernel.writer import CgroupWriter
 from services.qrm.adapters.lease import file as lease
@@ -145,7 +146,7 @@ class Talk:
 
     async def say_until(self, reclaim: int, condition: Callable[[], object]) -> None:
         """Repeat the advice, as an advisor does, until something is so."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(patience_s(20)):
             while not condition():
                 await self.advise(reclaim)
                 await asyncio.sleep(0.05)
@@ -173,14 +174,14 @@ async def test_a_killed_qrm_is_outlived_by_its_lease_and_a_stopped_one_leaves_no
         assert host.cpus() == "0-1"
         await until(host.watchdog_pid)
         qrm.send_signal(signal.Signals[signal_name])
-        qrm.wait(15)
+        qrm.wait(patience_s(15))
         if signal_name == "SIGKILL":
             assert host.watchdog_pid() is not None
             await until(lambda: host.cpus() == "0")
             again = host.start("-m", "services.qrm", **env)
             await talk.say_until(2, lambda: host.cpus() == "0-1")
             again.terminate()
-            again.wait(15)
+            again.wait(patience_s(15))
         await until(lambda: host.watchdog_pid() is None)
         assert not (host.state_dir / lease.FILE).exists()
     finally:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from slow_machines import patience_s
 
 from services.qrm.adapters.checkpoint.former_values import FormerValuesFile
 from services.qrm.adapters.kernel.moved_quotas import MovedQuotas
@@ -29,7 +30,7 @@ POD = Pod(uid="a" * 8, name="a", kube_qos="Burstable", containers=(
     Container(name="c", cpu_limit_millis=100, id=f"docker://{'c' * 64}"),
     Container(name="d", cpu_limit_millis=50, id=f"docker://{'d' * 64}")))  # fmt: skip
 KUBELETS = [150, 100, 50]
-PATIENCE_S = 60.0
+PATIENCE_S = patience_s(60.0)
 
 
 class Throttled:

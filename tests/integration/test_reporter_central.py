@@ -15,6 +15,7 @@ import pytest
 import yaml
 from fixture_types import Until
 from present import present
+from slow_machines import patience_s
 
 from services.central.main import PLAN as CENTRAL
 from services.reporter.main import PLAN as REPORTER
@@ -122,7 +123,7 @@ async def test_an_allocation_becomes_the_nodes_object_and_a_ready_node(host: Hos
         await host.speak()
         return bool(host.runner.apps["central"].state()["nodes"]["ready"] == 1)
 
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience_s(20)):
         while not (host.runner.apps and await ready()):
             await asyncio.sleep(0.05)
     await until(host.cnr.exists)

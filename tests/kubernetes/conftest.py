@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from slow_machines import patience_s
 
 if TYPE_CHECKING:
     from kube_rig.cluster import Cluster
@@ -26,7 +27,7 @@ def kinds(cluster: "Cluster") -> "Iterator[Cluster]":
     there = bool(cluster.get("crd")["items"])
     # As docs/kubernetes.md has it for an upgrade: kinds that Helm made are Helm's.
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--kustomize", str(CRDS))
-    cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
+    cluster.kubectl("wait", "crd", "--for=condition=Established", f"--timeout={patience_s(60):.0f}s", "--all")
     yield cluster
     if not there:
         cluster.kubectl("delete", "--kustomize", str(CRDS))

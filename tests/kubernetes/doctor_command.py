@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from slow_machines import patience_s
+
 CHECKOUT = Path(__file__).parents[2]
 Found = dict[str, dict[str, str]]
 """Findings by check."""
@@ -13,7 +15,7 @@ Found = dict[str, dict[str, str]]
 def asked(words: list[str]) -> tuple[int, Found]:
     """Exit code and findings of `sublet doctor`."""
     env = {"NO_PROXY": "*", "PYTHONPATH": str(CHECKOUT), "PATH": "/usr/bin:/bin:/usr/sbin:/sbin"}
-    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(words, env=env, capture_output=True, text=True, check=False, timeout=patience_s(120))
     assert done.stdout, done.stderr
     return done.returncode, {row["check"]: row for row in json.loads(done.stdout)["findings"]}
 

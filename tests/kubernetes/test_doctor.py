@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from doctor_command import Found, asked, doctor
 from kube_rig.cluster import Cluster
+from slow_machines import patience_s
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(300)]
 
@@ -74,7 +75,7 @@ def test_kubectl_sublet_shows_nodes_without_a_bus(cluster: Cluster, plugin: Call
     try:
         if not there:
             cluster.kubectl("apply", "--server-side", "--kustomize", kinds)
-            cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
+            cluster.kubectl("wait", "crd", "--for=condition=Established", f"--timeout={patience_s(60):.0f}s", "--all")
         said = plugin("status")
         assert "central: " in said
         assert {node["metadata"]["name"] for node in cluster.get("nodes")["items"]} <= {

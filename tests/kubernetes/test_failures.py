@@ -18,6 +18,7 @@ from kube_rig.component import Component
 from kube_rig.installation import NAMESPACE
 from kube_rig.product import Product
 from rig_parts import until
+from slow_machines import patience_s
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats.bus import connect
@@ -130,7 +131,7 @@ class Peer(threading.Thread):
 def agent_is_troubled(sublet: Product) -> bool:
     """Whether the agent says of itself that something is missing; asked from outside, as a probe asks."""
     try:
-        with urllib.request.urlopen(f"http://{sublet.agent_address}:8080/readyz", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{sublet.agent_address}:8080/readyz", timeout=patience_s(5)) as answer:
             return not json.loads(answer.read())["ready"]
     except urllib.error.HTTPError:
         return True

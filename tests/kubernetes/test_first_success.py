@@ -24,6 +24,7 @@ from kube_rig.node import NODE
 from kube_rig.product import Product
 from paper_node import PaperNode
 from rig_parts import until
+from slow_machines import patience_s
 
 from services.central.core.tide.marks import TYPE_LABEL
 from shared.adapters.kube.client import Kube
@@ -111,7 +112,7 @@ def sublet(cluster: Cluster, product: str) -> Iterator[Product]:
     installed = Product(cluster)
     installed.install(SETTINGS)
     cluster.apply(web(cluster.images.base.name))
-    cluster.kubectl("rollout", "status", "deployment/web", "--timeout=60s")
+    cluster.kubectl("rollout", "status", "deployment/web", f"--timeout={patience_s(60):.0f}s")
     yield installed
     cluster.kubectl("delete", "deployment/web", "pod/batch", "hpa/web", "--ignore-not-found", "--now")
     installed.uninstall()

@@ -17,6 +17,7 @@ from fast_time import SPEED, NodeClock, PatientKube, fast_loop
 from kube_rig.cluster import Cluster, CommandError
 from paper_node import HOSTNAME, make_namespace, real_s, remove_namespace
 from sim_node import SimNode
+from slow_machines import patience_s
 
 from services.central.main import PLAN as CENTRAL
 from shared.adapters.kube.client import Document, KubeError
@@ -262,7 +263,7 @@ class Story:
 
     async def _until(self, condition: Callable[[], bool | Awaitable[bool]]) -> None:
         """Wait until something holds, or for long enough: what is then seen is judged by the tests."""
-        end = time.monotonic() + STEP_LIMIT_S
+        end = time.monotonic() + patience_s(STEP_LIMIT_S)
         while time.monotonic() < end:
             holds = condition()
             if holds if isinstance(holds, bool) else await holds:
@@ -296,7 +297,7 @@ def seen(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     there = bool(cluster.get("crd")["items"])
     if not there:
         cluster.kubectl("apply", "--server-side", "--kustomize", str(CRDS))
-        cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
+        cluster.kubectl("wait", "crd", "--for=condition=Established", f"--timeout={patience_s(60):.0f}s", "--all")
     try:
         with fast_loop() as runner:
             yield runner.run(Story(cluster, tmp_path_factory.mktemp("nodes")).play())

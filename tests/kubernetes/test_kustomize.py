@@ -9,6 +9,7 @@ from kube_rig.cluster import Cluster
 from kube_rig.installation import NAMESPACE
 from kube_rig.product import Product
 from rig_parts import until
+from slow_machines import patience_s
 
 from shared.build import VERSION
 
@@ -18,7 +19,7 @@ K8S = Path(__file__).parents[2] / "deploy/k8s"
 DEMO, UNINSTALL, CRDS = (str(K8S / name) for name in ("overlays/demo", "uninstall", "crds"))
 IMAGE = f"sublet:{VERSION}"
 """As the manifests name it."""
-OFFER_LIMIT_S, JOB_LIMIT = 120.0, "--timeout=120s"
+OFFER_LIMIT_S, JOB_LIMIT = 120.0, f"--timeout={patience_s(120):.0f}s"
 
 
 @pytest.fixture(scope="module")

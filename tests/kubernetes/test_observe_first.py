@@ -13,6 +13,7 @@ from kube_rig.cluster import Cluster, CommandError
 from kube_rig.node import NODE
 from kube_rig.product import Product
 from rig_parts import until
+from slow_machines import patience_s
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(420)]
 
@@ -156,7 +157,14 @@ def test_helm_test_asks_with_few_rights_whether_the_installation_works(sublet: P
 def test_helm_test_fails_and_says_why_where_central_is_gone(sublet: Product) -> None:
     sublet.in_system("scale", "deployment/sublet-central", "--replicas=0")
     try:
-        sublet.in_system("wait", "pods", "-l", "app.kubernetes.io/component=central", "--for=delete", "--timeout=60s")
+        sublet.in_system(
+            "wait",
+            "pods",
+            "-l",
+            "app.kubernetes.io/component=central",
+            "--for=delete",
+            f"--timeout={patience_s(60):.0f}s",
+        )
         with pytest.raises(CommandError):
             sublet.test()
         assert "no pod of Deployment sublet-central is ready" in sublet.in_system("logs", "pod/sublet-test")

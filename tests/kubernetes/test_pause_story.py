@@ -13,6 +13,7 @@ from kube_rig.installation import NAMESPACE
 from kube_rig.node import NODE
 from kube_rig.product import Product
 from rig_parts import until
+from slow_machines import patience_s
 
 from shared.contracts.cluster.pauses import POOL_LABEL
 
@@ -46,7 +47,7 @@ def typed(cluster: Cluster, user: str, *words: str) -> Said:
     env = {"NO_PROXY": "*", "PYTHONPATH": str(CHECKOUT), "PATH": "/usr/bin:/bin"}
     who = ["--kubeconfig", str(cluster.client(user)), "--output", "json"]
     command = [sys.executable, "-m", "sublet", *words, *who]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False, timeout=patience_s(120))
     return done.returncode, json.loads(done.stdout or "{}"), done.stderr
 
 

@@ -21,6 +21,7 @@ import pytest
 from bus_rights_rig import free_port
 from kube_rig.cluster import Cluster
 from paper_node import PaperNode, make_namespace, real_s, remove_namespace
+from slow_machines import patience_s
 
 from services.central.adapters.https.serving_secret import SECRETS
 from services.central.extender import Extender
@@ -198,7 +199,7 @@ def _placed(document: Mapping[str, Any]) -> tuple[str, str, int] | None:
 
 
 async def holds(condition: Callable[[], object]) -> None:
-    async with asyncio.timeout(PATIENCE_S):
+    async with asyncio.timeout(patience_s(PATIENCE_S)):
         while not condition():
             await asyncio.sleep(0.02)
 

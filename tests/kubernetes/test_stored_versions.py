@@ -18,6 +18,7 @@ from kube_rig.cluster import Cluster, CommandError
 from kube_rig.installation import CHART
 from kube_rig.tutorial import QUICK_START
 from rig_parts import until
+from slow_machines import patience_s
 
 pytestmark = [pytest.mark.kubernetes, pytest.mark.timeout(240)]
 
@@ -45,7 +46,7 @@ def kinds(cluster: Cluster) -> Iterator[None]:
 def apply(cluster: Cluster, folder: Path) -> None:
     """As docs/upgrading.md says."""
     cluster.kubectl("apply", "--server-side", "--force-conflicts", "--kustomize", str(folder))
-    cluster.kubectl("wait", "crd", "--for=condition=Established", "--timeout=60s", "--all")
+    cluster.kubectl("wait", "crd", "--for=condition=Established", f"--timeout={patience_s(60):.0f}s", "--all")
 
 
 def objects(cluster: Cluster) -> dict[str, Document]:

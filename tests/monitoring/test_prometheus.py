@@ -16,6 +16,7 @@ import pytest
 import yaml
 from monitoring_rules import GROUPS, ROOT, RULES, boards, queries
 from rig_parts import until
+from slow_machines import patience_s
 
 pytestmark = [pytest.mark.monitoring, pytest.mark.timeout(240)]
 PATIENCE_S = 120.0
@@ -71,7 +72,7 @@ class Monitored:
     def ask(self, expr: str) -> list[dict[str, Any]]:
         """The series that an expression gives now."""
         url = f"http://127.0.0.1:{self.port}/api/v1/query?{urllib.parse.urlencode({'query': expr})}"
-        with urllib.request.urlopen(url, timeout=10) as answer:
+        with urllib.request.urlopen(url, timeout=patience_s(10)) as answer:
             found: list[dict[str, Any]] = json.load(answer)["data"]["result"]
             return found
 
@@ -88,9 +89,9 @@ class Monitored:
     def end(self) -> None:
         """End both, the node in order."""
         self.node.terminate()
-        self.node.wait(60)
+        self.node.wait(patience_s(60))
         self.prometheus.terminate()
-        self.prometheus.wait(20)
+        self.prometheus.wait(patience_s(20))
 
 
 @pytest.fixture(scope="module")

@@ -11,10 +11,11 @@ from pathlib import Path
 
 from rig.packages import RigMissing
 from rig_parts import Needs, Say, build_with_go, fresh, until
+from slow_machines import patience_s
 
 SOURCE = Path(__file__).parent / "collector"
 COLLECTOR = Needs("tracing", "the collector of traces", "nothing: it runs as anybody", {})
-PATIENCE_S = 30.0
+PATIENCE_S = patience_s(30.0)
 CONFIG = """\
 receivers: {{otlp: {{protocols: {{http: {{endpoint: "127.0.0.1:{port}"}}}}}}}}
 exporters: {{debug: {{verbosity: detailed}}}}

@@ -13,6 +13,7 @@ import jsonschema
 import pytest
 from collector_rig import Collector, Span, running
 from rig_parts import until
+from slow_machines import patience_s
 
 ROOT = Path(__file__).parents[2]
 PATIENCE_S = 300.0
@@ -61,7 +62,7 @@ class Traced:
 
     def end(self) -> None:
         self._up.terminate()
-        self._up.wait(60)
+        self._up.wait(patience_s(60))
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from slow_machines import patience_s
+
 ROOT = Path(__file__).parents[2]
-STEP_TIMEOUT_S = 200
+STEP_TIMEOUT_S = patience_s(200)
 FOREIGN = "raise AssertionError('a package of the working folder is imported')\n"
 PIP = ("-m", "pip", "--disable-pip-version-check", "--quiet")
 

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from clean_environment import PIP, ROOT, Environment, build_wheel
 from packaging.requirements import Requirement
+from slow_machines import patience_s
 
 from sublet import cli
 from sublet.exit_codes import FAILED, NOT_THERE, OK, REFUSED
@@ -42,7 +43,7 @@ CALLS = [
     ("explain cpu/0", NOT_THERE, "no NATS server"),
     ("apply -f nope.yaml", REFUSED, "nope.yaml"),
 ]
-START_TIMEOUT_S = 200.0
+START_TIMEOUT_S = patience_s(200.0)
 CLUSTER = ("status --cluster", "get cnr --cluster", "doctor --cluster")
 
 
@@ -157,7 +158,7 @@ def running(plain: Environment, tmp_path: Path) -> Iterator[Environment]:
         yield here
     finally:
         up.send_signal(signal.SIGTERM)
-        ended = up.wait(60)
+        ended = up.wait(patience_s(60))
     assert ended == OK, (tmp_path / "up.log").read_text()
 
 

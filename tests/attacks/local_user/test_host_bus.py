@@ -21,6 +21,7 @@ import nats
 import nats.js.errors
 import pytest
 from nats.aio.client import Client
+from slow_machines import patience_s
 
 from shared.contracts.bus.subjects import ask_subject, health_subject
 from shared.core.bus.nats_url import read_nats_url
@@ -31,7 +32,7 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="becomes another user,
 NOBODY, NODE, READERS_GROUP = 65534, "node-a", "nogroup"
 FORGED_ADVICE = f"sublet.node.v1.advice.{NODE}"
 FORKED = multiprocessing.get_context("fork")
-PATIENCE_S = 60.0
+PATIENCE_S = patience_s(60.0)
 
 
 @dataclass(frozen=True)

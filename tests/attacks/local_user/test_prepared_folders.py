@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from present import present
+from slow_machines import patience_s
 
 from shared.errors import Unfit
 from sublet.exit_codes import FAILED
@@ -155,7 +156,8 @@ def test_the_commands_say_it_and_end(tmp_path: Path, precious: Path) -> None:
     own_folder(at, precious)
     done = subprocess.run(
         [sys.executable, "-m", "sublet", "up", "--substrate", "sim", "--nats-port", "0"],
-        env={**os.environ, "SUBLET_STATE_DIR": str(at)}, capture_output=True, text=True, check=False, timeout=150,
+        env={**os.environ, "SUBLET_STATE_DIR": str(at)},
+        capture_output=True, text=True, check=False, timeout=patience_s(150),
     )  # fmt: skip
     assert (done.returncode, f"belongs to user {NOBODY}" in done.stderr) == (FAILED, True), done.stderr
     assert precious.read_text() == SECRET
@@ -168,7 +170,7 @@ def test_a_disk_that_is_full_or_read_only_is_said_in_one_line(tmp_path: Path, op
     done = subprocess.run(
         ["unshare", "--mount", "sh", "-c", MOUNT_AND_UP, "sh", options, str(at), sys.executable],
         env={**os.environ, "SUBLET_STATE_DIR": str(at / "state" if options == "ro" else at)},
-        capture_output=True, text=True, check=False, timeout=150,
+        capture_output=True, text=True, check=False, timeout=patience_s(150),
     )  # fmt: skip
     assert done.returncode == FAILED, done.stderr
     assert "Traceback" not in done.stderr

@@ -11,6 +11,7 @@ import nats
 import pytest
 import typer
 from nats.aio.msg import Msg
+from slow_machines import patience_s
 from typer.testing import CliRunner
 
 from shared.adapters.nats.embedded.server import NatsServer
@@ -52,7 +53,7 @@ class Rogue:
 
     def __enter__(self) -> "Rogue":
         self._thread.start()
-        assert self._up.wait(20)
+        assert self._up.wait(patience_s(20))
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -238,16 +238,16 @@ async def barrage(world: World, login: str) -> set[str]:
         for target in ("", *TARGETS):
             await client.publish(subject, b'{"forged": true}', reply=target)
     for _ in range(2):  # the first ping overtakes what is not written yet
-        await client.flush(timeout=20)
+        await client.flush(timeout=200)
     with contextlib.suppress(TimeoutError):  # what is missing then is told by the comparison
         async with asyncio.timeout(ANSWERS_LIMIT_S):
             while not ANSWERED[login] <= set(answered):
-                await client.flush(timeout=20)
+                await client.flush(timeout=200)
     before = -1
     while len(answered) != before:
         before = len(answered)
         await settled(world)
-        await client.flush(timeout=20)
+        await client.flush(timeout=200)
     await client.close()
     return set(answered)
 

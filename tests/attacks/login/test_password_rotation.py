@@ -15,6 +15,7 @@ import pytest
 from bus_rights_rig import AGENTS, ChartServer, Leaf, Reviews, at_the_hub, free_port, hub_server, running
 from fixture_types import Until
 from settled import make_streams
+from slow_machines import patience_s
 from until_met import until_met
 
 from services.central.core.logins.issuer_key import login_seed
@@ -179,7 +180,7 @@ async def test_no_leaf_is_lost_for_long_and_no_event_at_all(tmp_path: Path, unti
 
 async def stored(bus: NatsBus, node: str) -> Sequence[Received]:
     """The events of a node; the three may still be voting for who answers."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(patience_s(30)):
         while True:
             with contextlib.suppress(Unavailable):
                 return await bus.replay(EVENTS_STREAM, event_filter(node=node))

@@ -47,7 +47,7 @@ async def flood(nodes: TwoNodes, size: int) -> None:
         with contextlib.suppress(nats.errors.Error):
             await sender.publish(f"sublet.cluster.v1.event.eviction.created.n{number}.a", body)
         if number % 64 == 63:
-            await sender.flush(timeout=60)
+            await sender.flush(timeout=600)
     await sender.close()
 
 

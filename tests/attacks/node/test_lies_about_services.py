@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from nats.aio.msg import Msg
+from slow_machines import patience_s
 from two_nodes import TwoNodes, Until
 
 from shared.adapters.clock import SystemClock
@@ -62,7 +63,7 @@ async def test_central_is_heard_by_the_node_it_speaks_to_and_a_thief_by_nobody(
 
 async def _again_until(say: Callable[[], Awaitable[None]], heard: Callable[[], bool]) -> None:
     """The leaf's interest takes a moment to reach the hub; state is said again and again."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(patience_s(20)):
         while not heard():
             await say()
             await asyncio.sleep(0.05)

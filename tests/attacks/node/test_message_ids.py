@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from nats.aio.client import Client
+from slow_machines import patience_s
 from two_nodes import TwoNodes, Until
 
 from services.evictor.record.outbox import Outbox
@@ -49,7 +50,7 @@ async def steal(thief: Client, msg_id: str, one: EvictionEvent) -> None:
     """Node a uses an id of node b's, in an event of its own."""
     subject = event_subject(one.model_copy(update={"node": "a"}))
     headers = event_headers(one) | {MSG_ID: msg_id}
-    await thief.jetstream().publish(subject, one.encode(), headers=headers, timeout=10)
+    await thief.jetstream().publish(subject, one.encode(), headers=headers, timeout=patience_s(10))
 
 
 async def of_b(central: NatsBus) -> list[EvictionEvent]:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from slow_machines import patience_s
 
 from shared.adapters.host.cgroup import Cgroups
 from shared.adapters.host.cgroup_kill import kill_group
@@ -22,7 +23,7 @@ from sublet.host.preflight import check_host, take_host
 from sublet.state.files import MARK, known
 
 pytestmark = pytest.mark.timeout(400)
-PATIENCE_S = 150.0
+PATIENCE_S = patience_s(150.0)
 ON_HOST = pytest.mark.skipif(bool(check_host(CommonSettings())), reason="needs root and writable cgroups")
 PRECIOUS = [f"photo-{n}" for n in range(46)] + ["logs.old", "pods.yaml", ".ssh", "taints.json.bak"]
 

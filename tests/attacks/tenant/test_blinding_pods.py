@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from slow_machines import patience_s
 from until_met import until_met
 
 from shared.adapters.clock import SystemClock
@@ -39,7 +40,7 @@ def services(tmp_path: Path, nats_server: NatsServer) -> Iterator[subprocess.Pop
         )
     yield process
     process.terminate()
-    process.wait(20)
+    process.wait(patience_s(20))
 
 
 def resident_kib(process: subprocess.Popen[bytes]) -> int:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 import aiohttp
 import pytest
 from prometheus_client import REGISTRY
+from slow_machines import patience_s
 
 from services.central.adapters.https import bodies
 from services.central.adapters.https.certificate import renewed
@@ -25,7 +26,7 @@ from shared.fakes.memory_objects import MemoryObjects
 
 Until = Callable[[Callable[[], object]], Awaitable[None]]
 NAME = "sublet-webhook.sublet-system.svc"
-PATIENCE_S = 20.0
+PATIENCE_S = patience_s(20.0)
 """Less than a handshake may take where nobody says how long."""
 HEAD = b"POST /mutate HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n"
 Pipe = tuple[asyncio.StreamReader, asyncio.StreamWriter]

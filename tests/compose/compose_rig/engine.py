@@ -12,10 +12,11 @@ from pathlib import Path
 
 from rig.packages import SUITE, RigMissing, find_mirror, run, unpack
 from rig_parts import Say, until
+from slow_machines import patience_s
 
 from compose_rig.parts import client_folder
 
-START_LIMIT_S, STOP_LIMIT_S = 30.0, 60.0
+START_LIMIT_S, STOP_LIMIT_S = patience_s(30.0), patience_s(60.0)
 NAMESPACE = "sublet-compose"
 """In containerd, should the engine find one that runs already."""
 INCLUDE = ("python3", "python3-venv", "ca-certificates")

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Protocol
 
 from rig.packages import RigMissing
+from slow_machines import patience_s
 
-START_LIMIT_S, STOP_LIMIT_S = 60.0, 20.0
+START_LIMIT_S, STOP_LIMIT_S = patience_s(60.0), patience_s(20.0)
 POLL_S = 0.05
 _LAST_WORDS = 3000
 

@@ -8,9 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from slow_machines import patience_s
+
 DAEMONS = "system"
 """Below the root, the group of everything that is no pod."""
-END_LIMIT_S = 20.0
+END_LIMIT_S = patience_s(20.0)
 POLL_S = 0.02
 _CONTROLLERS = {"cpu", "cpuset", "memory", "pids", "io"}
 _CPUSET_FILES = ("cpuset.mems", "cpuset.cpus")

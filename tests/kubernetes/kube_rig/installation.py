@@ -11,6 +11,7 @@ from typing import Any
 
 import yaml
 from rig_parts import until
+from slow_machines import patience_s
 
 from kube_rig.clients import Clients, CommandError
 from kube_rig.node import NODE
@@ -74,7 +75,9 @@ class Installation:
         """
         for workload in WORKLOADS:
             try:
-                self.in_system("rollout", "status", workload, f"--timeout={READY_LIMIT_S * self.patience:.0f}s")
+                self.in_system(
+                    "rollout", "status", workload, f"--timeout={patience_s(READY_LIMIT_S * self.patience):.0f}s"
+                )
             except CommandError as error:
                 said = self.in_system("logs", workload, "--all-containers", "--tail=20")
                 raise CommandError(f"{error}\n{self.in_system('describe', 'pods')[-6000:]}\n{said}") from error
@@ -85,7 +88,7 @@ class Installation:
         Raises:
             CommandError: the installation does not work.
         """
-        limit = f"{READY_LIMIT_S * self.patience:.0f}s"
+        limit = f"{patience_s(READY_LIMIT_S * self.patience):.0f}s"
         return self.cluster.helm("test", RELEASE, "--namespace", NAMESPACE, "--logs", "--timeout", limit)
 
     def uninstall(self) -> None:
@@ -95,7 +98,9 @@ class Installation:
             CommandError: the Job that cleans up has failed.
         """
         self.transcript.append("$ helm uninstall sublet -n sublet-system\n")
-        self.cluster.helm("uninstall", RELEASE, "--namespace", NAMESPACE, "--timeout", f"{READY_LIMIT_S:.0f}s")
+        self.cluster.helm(
+            "uninstall", RELEASE, "--namespace", NAMESPACE, "--timeout", f"{patience_s(READY_LIMIT_S):.0f}s"
+        )
 
     def leave(self) -> None:
         """Delete the namespace behind an uninstall, without waiting: who wants it next does that."""
