@@ -16,6 +16,7 @@ CONFTEST = (
     "tests/kube_agents.py",
     "tests/fixture_types.py",
     "tests/present.py",
+    "tests/slow_machines.py",
 )
 """Settings of all tests, without which a law fails in the copy where the machine is busy; and what tests import."""
 NOT_COPIED = shutil.ignore_patterns("*.egg-info", "build", "*.pyc.*", f"*-pytest-{pytest.__version__}.pyc")
