@@ -60,7 +60,7 @@ async def main():
             subject, headers = EVENT.format("a"), dict(told["headers"])
         await client.publish(subject, told["body"].encode(), headers=headers)
         if number % 256 == 255:
-            await client.flush(timeout=patience_s(60))
+            await client.flush(timeout=600)
     await client.drain()
 
 asyncio.run(main())
