@@ -62,6 +62,21 @@ async def test_a_stream_leader_that_dies_loses_nothing_and_is_replaced_within_th
             await bus.drain()
 
 
+async def test_what_was_acknowledged_is_read_while_a_replica_catches_up(tmp_path: Path) -> None:
+    async with hub_of_three(tmp_path) as hub:
+        leader, behind = await hub.follower_of(INTENTS_STREAM)
+        bus = await hub.client(leader)
+        for life in range(3):
+            hub.servers[behind].stop()
+            told = 200 * (life + 1)
+            for number in range(told - 200, told):
+                await bus.publish_durable(fact(number))
+            hub.servers[behind].start()
+            for _ in range(100):  # it is back within a second, and up to date after three
+                assert await stored(bus) == list(range(told))
+        await bus.drain()
+
+
 async def test_a_server_that_is_cut_off_acknowledges_nothing_and_the_others_go_on(
     tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:

@@ -17,8 +17,10 @@ from slow_machines import patience_s
 
 from shared import telemetry
 from shared.adapters.clock import SystemClock
+from shared.adapters.nats import streams
 from shared.adapters.nats.bus import NatsBus, connect
 from shared.adapters.nats.embedded.server import NatsServer
+from shared.adapters.nats.reader import OrderedReader
 from shared.contracts.bus.subjects import EVENTS_STREAM, STREAMS, StreamSpec
 from shared.core.bus.durable import EventFilter, wanted_durable
 from shared.errors import NotStored, Unavailable
@@ -185,3 +187,17 @@ async def test_who_never_acknowledges_is_given_one_and_holds_up_nobody(bus: Nats
     answer = await operator.request(ask, b'{"batch":1,"expires":50000000}', timeout=patience_s(10))
     assert present(answer.headers)["Status"] == "408", "one under way is all it gets"
     await until_counted(bus, "silent", pending=199, unacknowledged=1)
+
+
+async def test_what_the_leader_holds_and_no_replica_delivers_is_unreadable_and_not_left_out(
+    bus: NatsBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bus.publish_durable(DurableMessage(EVENT, b"1", msg_id="1"))
+
+    async def one_that_does_not_come(_: OrderedReader) -> int:
+        return 2
+
+    monkeypatch.setattr(streams, "CATCH_UP_S", 0.05)
+    monkeypatch.setattr(OrderedReader, "newest", one_that_does_not_come)
+    with pytest.raises(Unavailable, match="its leader holds sequence 2, which did not come"):
+        await held(bus)

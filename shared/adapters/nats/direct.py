@@ -135,6 +135,10 @@ class DirectReader:
         self._next = sequence + 1
         return True
 
+    async def newest(self) -> int:
+        """Return 0: a login without consumers may not ask the leader either, and has what its server holds."""
+        return 0
+
     async def close(self) -> None:
         """Nothing is left at the server."""
 

@@ -152,6 +152,18 @@ class OrderedReader:
         received = Received(message.subject, message.data, message.headers or {}, meta.sequence.stream)
         return received, meta.num_pending
 
+    async def newest(self) -> int:
+        """Return the sequence of the last message that the stream's leader holds for this filter; 0 for none.
+
+        Raises:
+            Unavailable: the leader cannot be asked now.
+        """
+        with unavailable(f"stream {self._stream}: its last message"):
+            try:
+                return (await self._link.js.get_last_msg(self._stream, self._config.filter_subject or ">")).seq or 0
+            except NotFoundError:
+                return 0
+
     async def close(self) -> None:
         """End the subscription and remove the consumer, where the server can be reached."""
         self._forget()

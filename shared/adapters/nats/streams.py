@@ -1,5 +1,6 @@
 """`Streams` creates streams as specified, stores facts with an acknowledgement, and reads streams."""
 
+import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Sequence
@@ -20,8 +21,9 @@ from nats.js.api import (
 from nats.js.errors import APIError, NotFoundError
 
 from shared import telemetry
+from shared.adapters.nats.direct import DirectReader
 from shared.adapters.nats.link import Link, unavailable
-from shared.adapters.nats.reader import Broken
+from shared.adapters.nats.reader import Broken, OrderedReader
 from shared.adapters.nats.room import make_room
 from shared.adapters.nats.tail import opened, tail
 from shared.contracts.bus.cloudevents import MSG_ID
@@ -38,6 +40,8 @@ EXPECTED_LAST = "Nats-Expected-Last-Subject-Sequence"
 WRONG_LAST_SEQUENCE = (10071, 10164)
 # A reader breaks when the server restarts or a message is lost on the way; a new one may come through.
 READ_ATTEMPTS = 3
+CATCH_UP_S = 3.0
+"""Time for a replica to receive what its stream's leader has acknowledged."""
 UNCHANGEABLE = {"retention": RetentionPolicy.LIMITS.value, "storage": StorageType.FILE.value}
 
 
@@ -157,8 +161,7 @@ class Streams:
                     break
         if not last_per_subject:
             return found
-        newest = {received.subject: received for received in found}
-        return sorted(newest.values(), key=lambda received: received.sequence)
+        return _last_of_each(found)
 
     async def _read_all(self, stream: str, subject: str, *, last_per_subject: bool) -> Sequence[Received]:
         reader = await opened(self._link, stream, subject, last_per_subject=last_per_subject)
@@ -171,9 +174,10 @@ class Streams:
                 # Messages may have been dropped by a limit since the opening; then fewer come than were announced.
                 if waiting == 0:
                     break
+            await _caught_up(reader, found, stream)
         finally:
             await reader.close()
-        return found
+        return _last_of_each(found) if last_per_subject else found
 
     async def make_room(self, spec: StreamSpec) -> Sequence[Cut]:
         """Drop what has to give way; see the port."""
@@ -264,3 +268,23 @@ def _new_stream(name: str) -> StreamConfig:
 
 def _received(raw: RawStreamMsg) -> Received:
     return Received(raw.subject or "", raw.data or b"", raw.headers or {}, raw.seq or 0)
+
+
+async def _caught_up(reader: OrderedReader | DirectReader, found: list[Received], stream: str) -> None:
+    """Read on to what the stream's leader holds: the reader's own server may be a replica that is behind it.
+
+    Raises:
+        Broken: the last message does not come. It may be gone by now; a new reading asks again which one is last.
+    """
+    newest = await reader.newest()
+    try:
+        async with asyncio.timeout(CATCH_UP_S):
+            while newest > (found[-1].sequence if found else 0):
+                found.append((await reader.next())[0])
+    except TimeoutError as error:
+        raise Broken(f"stream {stream}: its leader holds sequence {newest}, which did not come") from error
+
+
+def _last_of_each(found: Sequence[Received]) -> Sequence[Received]:
+    newest = {received.subject: received for received in found}
+    return sorted(newest.values(), key=lambda received: received.sequence)
