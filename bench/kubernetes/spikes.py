@@ -131,14 +131,22 @@ class Series:
 
     def _spike(self, chance: random.Random, what: str) -> float | None:
         """Seconds until there were fewer CPUs; None: nothing changed."""
-        until(lambda: self.watch.now >= self.usual_cpus, RETURN_LIMIT_S, f"{BATCH} on {self.usual_cpus} CPUs again")
-        time.sleep(BEFORE_S + chance.random() * BEFORE_S)
+        self._at_rest(BEFORE_S + chance.random() * BEFORE_S)
         progress(what)
         began_s = time.monotonic()
         os.kill(self.tenant, signal.SIGUSR1)
         time.sleep(BUSY_S + AFTER_S)
         less_s = self.watch.less_after(began_s)
         return None if less_s is None else less_s - began_s
+
+    def _at_rest(self, rest_s: float) -> None:
+        """Wait until the batch pod has had its usual CPUs for a while: what has less already cannot show a change."""
+
+        def rested() -> bool:
+            since_s, cpus = self.watch.changes[-1]
+            return cpus >= self.usual_cpus and time.monotonic() - since_s >= rest_s
+
+        until(rested, RETURN_LIMIT_S, f"{BATCH} on {self.usual_cpus} CPUs for {rest_s:.1f} s")
 
 
 def _groups(cluster: Cluster, name: str) -> list[Path]:
