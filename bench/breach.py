@@ -66,14 +66,18 @@ async def _one(chain: Chain, config: Path, name: str) -> tuple[bool, float | Non
 
 
 async def _steady_free_bytes() -> int:
-    """Free memory once the last pod's has come back: a threshold from before that would never be crossed."""
-    before = memory_free_bytes()
-    while True:
+    """Free memory once the last pod's has come back: a threshold from before that would never be crossed.
+
+    Where others take and give memory all the time it never stands still, and is taken as it is in the end.
+    """
+    now, give_up = memory_free_bytes(), time.monotonic() + TIMEOUT_S
+    while time.monotonic() < give_up:
+        before = now
         await asyncio.sleep(STEADY_S)
         now = memory_free_bytes()
         if abs(now - before) < STEADY_MIB * MIB:
-            return now
-        before = now
+            break
+    return now
 
 
 async def _breach(threshold: int) -> float | None:
