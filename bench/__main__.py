@@ -33,7 +33,7 @@ from bench.cluster import (
 )
 from bench.process import command_start, tracing_cost
 from bench.rigs.disturbance import REPEATS, Tries, Watch
-from bench.rigs.report import Row, Run, add_options, observed, progress, publish, run_before
+from bench.rigs.report import Row, Run, add_options, observed, progress, publish, run_before, stage, tell
 from bench.shape import shared_cpus
 from shared.errors import Refused
 from shared.settings import CommonSettings
@@ -50,6 +50,7 @@ PARTS = {part.__name__.rpartition(".")[2]: part for part in MODULES}
 
 async def _measured(names: Sequence[str], repeats: int) -> AsyncIterator[list[Row]]:
     for name in names:
+        stage(f"part {name}")
         tries = Tries[list[Row]](repeats)
         while tries.wanted():
             watch = Watch()
@@ -64,6 +65,7 @@ async def _measure(chosen: argparse.Namespace, before: Run | None) -> None:
     try:
         async for found in _measured(chosen.parts or list(PARTS), chosen.repeats):
             rows += found
+            tell(found)
     finally:  # what was measured before a part failed, or was interrupted, is worth its minutes
         progress("")
         if rows:

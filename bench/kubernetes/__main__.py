@@ -14,7 +14,7 @@ from rig.packages import RigMissing
 
 from bench.kubernetes.cost import Plan
 from bench.kubernetes.parts import PARTS, Bench
-from bench.rigs.report import Row, Run, add_options, progress, publish, run_before, stage
+from bench.rigs.report import Row, Run, add_options, progress, publish, run_before, stage, tell
 from shared.errors import Refused
 
 NAME = "kubernetes"
@@ -42,6 +42,7 @@ def main() -> int:
         try:
             for found in _measured(chosen.parts or list(PARTS), plan, chosen.pods):
                 rows += found
+                tell(found)
         finally:  # what was measured before a part failed, or was interrupted, is worth its minutes
             progress("")
             if rows:

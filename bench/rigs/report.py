@@ -89,6 +89,13 @@ def stage(text: str) -> None:
         print(f"{datetime.now(UTC):%H:%M:%S} {text}", file=sys.stderr, flush=True)
 
 
+def tell(rows: Sequence[Row]) -> None:
+    """Print figures as soon as they are there: the table of all comes after the last part."""
+    progress("")
+    for row in rows:
+        print(f"{datetime.now(UTC):%H:%M:%S} {row.what}: {row.figure}", file=sys.stderr, flush=True)
+
+
 @dataclass(frozen=True, slots=True)
 class Run:
     """One run of a bench: what it is called, where and when it was, and its rows."""
