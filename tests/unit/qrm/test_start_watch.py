@@ -232,3 +232,48 @@ def test_a_started_pod_is_looked_at_only_once_a_pod_of_its_home_has_run(
     all_have_used(1.1)
     assert node.watch.exempt(pods, RULES, 100.0) == {BATCH.uid}
     assert looked
+
+
+def test_a_waiting_pod_is_looked_into_only_in_turn_until_a_group_of_its_own_comes(
+    node: Starting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node.kubelet_makes(BATCH)
+    pods, read = [BATCH], list[str]()
+    text = node.plain.cgroups.text
+
+    def counted(group: str, name: str, controller: str = "") -> str | None:
+        read.append(name)
+        return text(group, name, controller)
+
+    monkeypatch.setattr(node.plain.cgroups, "text", counted)
+    for look in range(20):
+        assert node.watch.exempt(pods, RULES, look * LIST_AGAIN_S / 10) == {BATCH.uid}
+    assert read.count("cgroup.procs") == 3, "as it is new, and twice in turn"
+    node.plain.add(node.container(BATCH))
+    node.process(node.container(BATCH), 1001, PROGRAM)
+    assert not node.watch.exempt(pods, RULES, 2 * LIST_AGAIN_S)
+
+
+def test_a_pod_that_works_where_its_sandbox_should_sleep_has_its_budget_and_no_more(node: Starting) -> None:
+    node.kubelet_makes(BATCH)
+    pods = [BATCH]
+    assert node.watch.exempt(pods, RULES, 0.0) == {BATCH.uid}
+    node.uses(BATCH, RULES.each_cpu_s + 1)
+    later_s = [look * LIST_AGAIN_S / 10 for look in range(1, 12)]
+    assert not [node.watch.exempt(pods, RULES, now_s) for now_s in later_s][-1]
+
+
+def test_an_empty_group_is_looked_into_until_somebody_is_in_it(node: Starting) -> None:
+    node.kubelet_makes(BATCH)
+    node.plain.add(node.container(BATCH))
+    pods = [BATCH]
+    assert node.watch.exempt(pods, RULES, 0.0) == {BATCH.uid}
+    node.process(node.container(BATCH), 1001, PROGRAM)
+    assert not node.watch.exempt(pods, RULES, 0.1)
+
+
+def test_a_new_list_of_pods_that_names_a_waiting_pods_container_ends_its_wait(node: Starting) -> None:
+    node.kubelet_makes(BATCH)
+    without_sandbox = BATCH.model_copy(update={"containers": (Container(name="main", id=f"containerd://{SANDBOX}"),)})
+    assert node.watch.exempt([BATCH], RULES, 0.0) == {BATCH.uid}
+    assert not node.watch.exempt([without_sandbox], RULES, 0.1), "the one group that there is is the container's"

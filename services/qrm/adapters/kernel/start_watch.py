@@ -5,7 +5,7 @@ container that gives itself such a name counts as not started, and uses up its p
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from services.qrm.adapters.kernel.pod_lists import LIST_AGAIN_S
@@ -25,12 +25,19 @@ _MOST_PROCESSES = 16
 
 
 @dataclass(frozen=True, slots=True)
-class _Started:
-    """A pod that was found started, and the signs that nothing has begun in it since."""
+class _Settled:
+    """A pod that was found started, or waiting with its sandbox alone, and the signs that nothing has begun in it
+    since."""
 
     top: str
     groups: Sequence[str]
     mark: object
+    start: PodStart
+
+    @property
+    def waits(self) -> bool:
+        """Whether its containers are still to come."""
+        return self.start.progress == "waiting"
 
 
 @dataclass(slots=True)
@@ -42,13 +49,13 @@ class StartWatch:
     name_of: Callable[[int], str | None]
     """The name of a process; None: it is gone."""
     _starts: Starts = field(default_factory=Starts)
-    _started: dict[str, _Started] = field(default_factory=dict)
-    """By UID the pods that were found started: until their groups change, they are not looked into again."""
+    _settled: dict[str, _Settled] = field(default_factory=dict)
+    """By UID the pods that are not looked into again until their groups change."""
     _turns: Turns = field(default_factory=Turns)
     _pods: Sequence[Pod] = ()
     """Those of the last look."""
     _worked: dict[str, float | None] = field(default_factory=dict)
-    """By home of started pods the CPU time of all below it at the last look; None: unknown."""
+    """By home of settled pods the CPU time of all below it at the last look; None: unknown."""
     _all_started: bool = False
     """Whether all reclaimed pods were found started: then no budget is used up."""
 
@@ -62,8 +69,8 @@ class StartWatch:
         """
         if self.layout.classes:
             return frozenset()
-        # A new list of pods may contain a restarting container.
-        known, before = pods is self._pods, self._started
+        # A new list of pods may contain a restarting container, or say which group is a container's.
+        known, before = pods is self._pods, self._settled
         # What starts a container in a pod runs there: while no pod of its home has run, nothing has begun. Read first:
         # what runs during this look is seen by the next one.
         worked, self._worked = self._worked, self._worked_homes()
@@ -71,48 +78,55 @@ class StartWatch:
             return frozenset()
         listed = set(self._turns.due(now_s, LIST_AGAIN_S))
         now = {uid: self._still(one, listed=not known or uid in listed) for uid, one in before.items()}
-        self._started = {uid: one for uid, one in now.items() if one is not None}
+        self._settled = {uid: one for uid, one in now.items() if one is not None}
         if known and self._all_started and None not in now.values():
             return frozenset()
         reclaimed = [pod for pod in pods if pod.qos == RECLAIMED]
         # Pods that are gone are forgotten.
-        self._started = {pod.uid: self._started[pod.uid] for pod in reclaimed if pod.uid in self._started}
+        self._settled = {pod.uid: self._settled[pod.uid] for pod in reclaimed if pod.uid in self._settled}
         seen = {pod.uid: self._look(pod) for pod in reclaimed}
-        if self._started.keys() != before.keys():
-            self._turns.begin(self._started, now_s, LIST_AGAIN_S)
-        self._pods, self._all_started = pods, self._started.keys() == seen.keys()
-        homes = {one.top.rpartition("/")[0] for one in self._started.values()}
+        if self._settled.keys() != before.keys():
+            self._turns.begin(self._settled, now_s, LIST_AGAIN_S)
+        self._pods, self._all_started = pods, all(start.progress == "started" for start in seen.values())
+        homes = {one.top.rpartition("/")[0] for one in self._settled.values()}
         self._worked = self._worked if homes == self._worked.keys() else dict.fromkeys(homes)
         return self._starts.exempt(seen, rules, now_s)
 
     def _worked_homes(self) -> dict[str, float | None]:
         return {home: self._cpu_s(home) for home in self._worked}
 
-    def _still(self, one: _Started, *, listed: bool) -> _Started | None:
-        """Return a started pod as it is now; None if something may have begun in it."""
+    def _still(self, one: _Settled, *, listed: bool) -> _Settled | None:
+        """Return a settled pod as it is now; None if something may have begun in it."""
         # Before the list: what changes in between makes the next mark another one.
         mark = self.cgroups.mark(one.top)
         if not listed and mark is not None and mark == one.mark:
             return one
+        # While it waits its CPU time counts, which only a look reads.
+        if one.waits:
+            return None
         # A restarting container has a group of another name, so the same list means that nothing is starting.
-        return _Started(one.top, one.groups, mark) if self._below(one.top) == one.groups else None
+        return replace(one, mark=mark) if self._below(one.top) == one.groups else None
 
     def _below(self, top: str) -> list[str]:
         return [f"{top}/{name}" for name in self.cgroups.children(top)]
 
     def _look(self, pod: Pod) -> PodStart:
-        if pod.uid in self._started:
-            # Its CPU time is not read: the budget is that of starts, and this one is over.
-            return PodStart(pod.key, "started", None)
+        if pod.uid in self._settled:
+            return self._settled[pod.uid].start
         top = self.layout.pod_group(pod)
         # Before the list: what changes in between makes the next mark another one.
         mark, groups = self.cgroups.mark(top), self._below(top)
         staying = [self.layout.container_group(pod, one) for one in pod.containers]
         ending = (self.layout.container_group(pod, one) for one in pod.init_containers if one not in pod.containers)
-        how = progress({group: self._holds(group) for group in groups}, staying, [one for one in ending if one])
-        if how == "started":
-            self._started[pod.uid] = _Started(top, groups, mark)
-        return PodStart(pod.key, how, self._cpu_s(top))
+        inside = {group: self._holds(group) for group in groups}
+        start = PodStart(pod.key, progress(inside, staying, [one for one in ending if one]), self._cpu_s(top))
+        if start.progress == "started":
+            # Its CPU time is not read again: the budget is that of starts, and this one is over.
+            self._settled[pod.uid] = _Settled(top, groups, mark, replace(start, cpu_s=None))
+        elif start.progress == "waiting" and set(inside.values()) <= {"own"}:
+            # No group is empty: whatever begins there comes with a group of its own.
+            self._settled[pod.uid] = _Settled(top, groups, mark, start)
+        return start
 
     def _holds(self, container: str) -> Holds:
         """Return what runs in a container's group, or below it if the container has groups of its own."""
