@@ -5,6 +5,7 @@ import contextlib
 
 import pytest
 from fixture_types import Until
+from nats.aio.client import Client
 
 from shared.adapters.clock import SystemClock
 from shared.adapters.nats import link
@@ -64,6 +65,36 @@ async def test_a_command_that_is_refused_leaves_no_connection_open(until: Until)
     with pytest.raises(Unavailable, match="login"):
         await connect_at_once(f"nats://127.0.0.1:{port}", name="test", timeout_s=5, clock=SystemClock())
     await until(lambda: refused and all(reader.at_eof() for reader in refused))
+    server.close()
+    await server.wait_closed()
+
+
+async def test_a_refused_try_that_is_given_up_in_the_middle_of_its_end_leaves_no_connection_open(
+    monkeypatch: pytest.MonkeyPatch, until: Until
+) -> None:
+    refused: list[asyncio.StreamReader] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        refused.append(reader)
+        writer.write(INFO)
+        await reader.readuntil(b"PING\r\n")
+        writer.write(REFUSED)
+        await reader.read()  # never closed from this side
+        writer.close()
+
+    flush = Client._flush_pending
+
+    async def never_done_at_the_end(client: Client) -> None:
+        await flush(client)
+        if client.is_closed:
+            await asyncio.Event().wait()
+
+    monkeypatch.setattr(Client, "_flush_pending", never_done_at_the_end)
+    server = await asyncio.start_server(serve, "127.0.0.1")
+    port = server.sockets[0].getsockname()[1]
+    with pytest.raises(Unavailable, match="login"):
+        await connect_at_once(f"nats://127.0.0.1:{port}", name="test", timeout_s=5, clock=SystemClock())
+    await until(lambda: refused and refused[0].at_eof())
     server.close()
     await server.wait_closed()
 

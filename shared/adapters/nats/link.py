@@ -300,13 +300,18 @@ class Link:
     async def _close(self) -> None:
         with contextlib.suppress(*FAILURES):
             await self.client.close()
+        # Where a refused try was cancelled in the middle of its own end, nats-py takes itself for closed already.
+        self._close_last_try()
+
+    def _close_last_try(self) -> None:
+        """Close the connection of a try that the server refused, which nats-py forgets: its socket would stay open
+        until a collection (docs/facts/nats.md#the-python-client)."""
+        if (last_try := self.client._transport) is not None:
+            last_try.close()  # type: ignore[no-untyped-call]
 
     def _next_server(self, servers: list[Server], _info: dict[str, Any]) -> tuple[Server, float]:
         """The server that failed least, after a growing random pause: the client's own choice would never change."""
-        if (last_try := self.client._transport) is not None:
-            # nats-py forgets the connection of a try that the server refused: its socket would stay open until a
-            # collection (docs/facts/nats.md#the-python-client).
-            last_try.close()  # type: ignore[no-untyped-call]
+        self._close_last_try()
         # Without this pause thousands of clients would come back in the same moment, every 2 s.
         delay = delay_s(self._attempt, base_s=RECONNECT_BASE_S, cap_s=RECONNECT_CAP_S, roll=random.random())  # noqa: S311 - jitter
         self._attempt += 1
