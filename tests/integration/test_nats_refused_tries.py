@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+from collections.abc import AsyncIterator
 
 import pytest
 from fixture_types import Until
@@ -49,7 +50,9 @@ async def test_the_connection_of_a_refused_try_is_closed_before_the_next_one(unt
     await server.wait_closed()
 
 
-async def test_a_command_that_is_refused_leaves_no_connection_open(until: Until) -> None:
+@contextlib.asynccontextmanager
+async def refused_at_once() -> AsyncIterator[list[asyncio.StreamReader]]:
+    """The connections of a login that is tried once, at a server that refuses it and closes nothing itself."""
     refused: list[asyncio.StreamReader] = []
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -57,31 +60,26 @@ async def test_a_command_that_is_refused_leaves_no_connection_open(until: Until)
         writer.write(INFO)
         await reader.readuntil(b"PING\r\n")
         writer.write(REFUSED)
-        await reader.read()  # never closed from this side
+        await reader.read()
         writer.close()
 
     server = await asyncio.start_server(serve, "127.0.0.1")
     port = server.sockets[0].getsockname()[1]
     with pytest.raises(Unavailable, match="login"):
         await connect_at_once(f"nats://127.0.0.1:{port}", name="test", timeout_s=5, clock=SystemClock())
-    await until(lambda: refused and all(reader.at_eof() for reader in refused))
+    yield refused
     server.close()
     await server.wait_closed()
+
+
+async def test_a_command_that_is_refused_leaves_no_connection_open(until: Until) -> None:
+    async with refused_at_once() as refused:
+        await until(lambda: refused and all(reader.at_eof() for reader in refused))
 
 
 async def test_a_refused_try_that_is_given_up_in_the_middle_of_its_end_leaves_no_connection_open(
     monkeypatch: pytest.MonkeyPatch, until: Until
 ) -> None:
-    refused: list[asyncio.StreamReader] = []
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        refused.append(reader)
-        writer.write(INFO)
-        await reader.readuntil(b"PING\r\n")
-        writer.write(REFUSED)
-        await reader.read()  # never closed from this side
-        writer.close()
-
     flush = Client._flush_pending
 
     async def never_done_at_the_end(client: Client) -> None:
@@ -90,13 +88,8 @@ async def test_a_refused_try_that_is_given_up_in_the_middle_of_its_end_leaves_no
             await asyncio.Event().wait()
 
     monkeypatch.setattr(Client, "_flush_pending", never_done_at_the_end)
-    server = await asyncio.start_server(serve, "127.0.0.1")
-    port = server.sockets[0].getsockname()[1]
-    with pytest.raises(Unavailable, match="login"):
-        await connect_at_once(f"nats://127.0.0.1:{port}", name="test", timeout_s=5, clock=SystemClock())
-    await until(lambda: refused and refused[0].at_eof())
-    server.close()
-    await server.wait_closed()
+    async with refused_at_once() as refused:
+        await until(lambda: refused and all(reader.at_eof() for reader in refused))
 
 
 async def test_a_server_that_greets_slowly_is_waited_for_longer_with_each_try(monkeypatch: pytest.MonkeyPatch) -> None:

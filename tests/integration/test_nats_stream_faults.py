@@ -201,3 +201,17 @@ async def test_what_the_leader_holds_and_no_replica_delivers_is_unreadable_and_n
     monkeypatch.setattr(OrderedReader, "newest", one_that_does_not_come)
     with pytest.raises(Unavailable, match="its leader holds sequence 2, which did not come"):
         await held(bus)
+
+
+async def test_the_last_of_a_subject_is_one_also_where_a_newer_one_comes_while_a_replica_catches_up(
+    bus: NatsBus, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await bus.publish_durable(DurableMessage(EVENT, b"1", msg_id="1"))
+    newest = OrderedReader.newest
+
+    async def one_more(reader: OrderedReader) -> int:
+        await bus.publish_durable(DurableMessage(EVENT, b"2", msg_id="2"))
+        return await newest(reader)
+
+    monkeypatch.setattr(OrderedReader, "newest", one_more)
+    assert [one.data for one in await bus.replay(EVENTS_STREAM, EVENT, last_per_subject=True)] == [b"2"]
